@@ -1,0 +1,62 @@
+# Every target sets up what it needs: a fresh clone and `make test` is enough.
+
+PYTHON ?= python3
+SOAK ?= 1
+JOBS ?= auto
+BIN := .venv/bin
+STAMP := .venv/.installed
+
+# Each test worker is one process: more threads inside it would only compete.
+TEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n $(JOBS)
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test test-slow test-all soak lint format bench clean
+
+help:  ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
+
+install: $(STAMP)  ## create .venv with everything for development
+	@:
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
+		{ echo "error: privselect needs Python 3.11 or newer as '$(PYTHON)'; name another with: make PYTHON=python3.12 install" >&2; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || \
+		{ echo "error: '$(PYTHON)' has no venv or pip module; on Debian and Ubuntu: apt-get install python3-venv python3-pip" >&2; exit 1; }
+	@echo "installing privselect and its development tools into .venv"
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+demo: install  ## every bound for the paper's DP-SGD example, as a table and as build/demo.png
+	@mkdir -p build
+	$(BIN)/privselect compare --mechanism 'dpsgd(noise_multiplier=1.1, sampling_probability=256/60000, steps=14063)' \
+		--count 'geometric(mean=30)' --delta 1e-6 --plot build/demo.png
+
+test: install  ## the tests, in a few minutes
+	$(TEST)
+
+test-slow: install  ## the tests that `make test` leaves out as slow
+	$(TEST) -m slow
+
+test-all: test test-slow  ## every test, and a tenth of the long campaigns
+	$(MAKE) soak SOAK=0.1
+
+soak: install  ## long campaigns; SOAK=0.1 runs a tenth of them
+	PRIVSELECT_SOAK=$(SOAK) $(TEST) -m soak
+
+lint: install  ## ruff, the formatter's check and mypy
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+format: install  ## let ruff rewrite the files
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+bench: install  ## speed, memory and tightness against the other accountants
+	$(BIN)/python benchmarks/run.py
+
+clean:  ## remove everything that make creates
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -1,0 +1,88 @@
+"""The exact price of releasing only the winner of several private trials.
+
+Describe what one trial leaks (a mechanism) and how many trials are drawn (the law of K):
+
+    >>> import privselect as ps
+    >>> chosen = ps.Selection(ps.Gaussian(sigma=4), ps.Geometric(mean=300))
+    >>> chosen.epsilon_at(delta=1e-6)  # doctest: +SKIP
+    Interval(lower=2.247..., upper=2.247...)
+
+Importing the package loads nothing heavy: every name comes with its module, on first use.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from privselect import errors
+
+# The public names and the module each lives in; the TYPE_CHECKING block below says the same to type checkers.
+_HOME = {
+    "Interval": "interval",
+    "parse": "text",
+    "DominatingPair": "pairs",
+    "Count": "counts",
+    "NegativeBinomial": "counts",
+    "Geometric": "counts",
+    "Logarithmic": "counts",
+    "Poisson": "counts",
+    "Binomial": "counts",
+    "Fixed": "counts",
+    "Finite": "counts",
+    "Mechanism": "mechanisms",
+    "Gaussian": "mechanisms",
+    "Laplace": "mechanisms",
+    "Pure": "mechanisms",
+    "Approximate": "mechanisms",
+    "Points": "mechanisms",
+    "DPSGD": "mechanisms",
+    "GaussianDP": "mechanisms",
+    "Mixture": "mechanisms",
+    "Selection": "mechanisms",
+    "compare": "selection.compare",
+}
+
+__all__ = ["errors", *_HOME]  # noqa: PLE0604
+
+if TYPE_CHECKING:
+    from privselect.counts import Binomial as Binomial
+    from privselect.counts import Count as Count
+    from privselect.counts import Finite as Finite
+    from privselect.counts import Fixed as Fixed
+    from privselect.counts import Geometric as Geometric
+    from privselect.counts import Logarithmic as Logarithmic
+    from privselect.counts import NegativeBinomial as NegativeBinomial
+    from privselect.counts import Poisson as Poisson
+    from privselect.interval import Interval as Interval
+    from privselect.mechanisms import DPSGD as DPSGD
+    from privselect.mechanisms import Approximate as Approximate
+    from privselect.mechanisms import Gaussian as Gaussian
+    from privselect.mechanisms import GaussianDP as GaussianDP
+    from privselect.mechanisms import Laplace as Laplace
+    from privselect.mechanisms import Mechanism as Mechanism
+    from privselect.mechanisms import Mixture as Mixture
+    from privselect.mechanisms import Points as Points
+    from privselect.mechanisms import Pure as Pure
+    from privselect.mechanisms import Selection as Selection
+    from privselect.pairs import DominatingPair as DominatingPair
+    from privselect.selection.compare import compare as compare
+    from privselect.text import parse as parse
+
+    __version__: str
+
+
+def __getattr__(name: str) -> object:
+    value: object
+    if name == "__version__":
+        from importlib.metadata import version
+
+        value = version("privselect")
+    elif name in _HOME:
+        value = getattr(import_module(f"privselect.{_HOME[name]}"), name)
+    else:
+        raise AttributeError(f"module 'privselect' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, "__version__"})

@@ -1,0 +1,29 @@
+"""``privselect epsilon``."""
+
+from privselect.cli.options import AsJson, CountText, DeltaText, MechanismText
+from privselect.cli.printing import print_answer, print_json
+from privselect.cli.reading import read_count, read_delta, read_mechanism, select
+
+
+def epsilon(mechanism: MechanismText, delta: DeltaText, count: CountText = None, json: AsJson = False) -> None:
+    """The epsilon that holds at this delta."""
+    at = read_delta(delta)
+    base, law = read_mechanism(mechanism), read_count(count)
+    chosen = select(base, law)
+    answer, alone = chosen.epsilon_at(delta=at), base.epsilon_at(delta=at)
+    if not json:
+        print_answer(f"epsilon at delta {at:g}", answer, alone)
+        return
+
+    from privselect.mechanisms import Selection
+
+    print_json(
+        {
+            "delta": at,
+            "epsilon": answer.as_dict(),
+            "mechanism": str(base),
+            "count": None if law is None else str(law),
+            "base_epsilon": alone.as_dict(),
+            "selection_gap": chosen.selection_gap(delta=at) if isinstance(chosen, Selection) else None,
+        }
+    )

@@ -1,0 +1,14 @@
+"""The options that commands share: name, placeholder and help, each said once."""
+
+from typing import Annotated
+
+import typer
+
+MechanismText = Annotated[str, typer.Option("--mechanism", metavar="M", help="What one trial leaks, such as gaussian(sigma=4).")]
+CountText = Annotated[
+    str | None,
+    typer.Option("--count", metavar="C", help="The law of K, the number of trials, such as geometric(mean=300). Without it: one trial."),
+]
+DeltaText = Annotated[str, typer.Option("--delta", metavar="D", help="A number in (0, 1).")]
+EpsilonText = Annotated[str, typer.Option("--epsilon", metavar="E", help="A real number.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]

@@ -1,0 +1,32 @@
+"""What commands print."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from privselect.interval import Interval
+
+
+def print_json(payload: dict[str, object]) -> None:
+    """Strict JSON: null stands for what is not finite."""
+    print(json.dumps(_finite(payload), indent=2, allow_nan=False))
+
+
+def print_answer(question: str, answer: Interval, base: Interval) -> None:
+    """One line for the answer, one for a single trial."""
+    width = max(len(question), len("one trial alone"))
+    print(f"{question:{width}}  {answer}")
+    print(f"{'one trial alone':{width}}  {base}")
+
+
+def _finite(value: object) -> object:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _finite(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(entry) for entry in value]
+    return value

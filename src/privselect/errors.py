@@ -1,0 +1,25 @@
+"""Every error this package raises on purpose; each is also a builtin, so that plain ``except ValueError`` works."""
+
+
+class PrivselectError(Exception):
+    """Base of all errors raised on purpose by privselect."""
+
+
+class ParameterError(PrivselectError, ValueError):
+    """A value is outside its allowed range; the message names the value and the range."""
+
+
+class TextFormError(PrivselectError, ValueError):
+    """A text form such as ``gaussian(sigma=4)`` cannot be read."""
+
+
+class NeighbourError(PrivselectError, ValueError):
+    """Parts of one mechanism disagree on which data sets are neighbours."""
+
+
+class NotCoveredError(PrivselectError, ValueError):
+    """The asked bound does not apply to this mechanism or law of K; the message says why."""
+
+
+class MissingExtraError(PrivselectError, ImportError):
+    """An optional dependency is not installed; the message holds the pip command."""

@@ -1,0 +1,116 @@
+"""The discrete dominating pair (P, P'): hockey stick, trade-off functions, reversal, disjoint union."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from privselect.errors import ParameterError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    Floats = NDArray[np.float64]
+
+_UNIT_ROUNDOFF = 2.0**-53
+_SUM_TOLERANCE = 1e-6  # a pair whose masses are further from 1 than this was not meant to be one
+
+
+@dataclass(frozen=True, eq=False)
+class DominatingPair:
+    """Two laws on finitely many outcomes, sorted by ascending loss ``log(p/q)``.
+
+    ``p`` and ``q`` are the masses of the outcomes that both laws can give, ``p_only`` the mass of the first law that
+    the second cannot give (infinite loss), ``q_only`` the mass of the second that the first cannot give.
+
+    Sums run over positive terms only, so each is right to a relative ``len(p) * 2^-53``; :meth:`hockey_stick` can add
+    that allowance on either side.
+    """
+
+    p: Floats
+    q: Floats
+    p_only: float = 0.0
+    q_only: float = 0.0
+
+    @classmethod
+    def from_masses(cls, p: ArrayLike, q: ArrayLike) -> DominatingPair:
+        """The pair of two probability vectors over the same outcomes, in any order, zeros allowed."""
+        first, second = np.asarray(p, dtype=np.float64), np.asarray(q, dtype=np.float64)
+        if first.ndim != 1 or first.shape != second.shape:
+            raise ParameterError(f"`p` and `q` must be two vectors of one length, got shapes {first.shape} and {second.shape}")
+        for name, masses in (("p", first), ("q", second)):
+            if not np.all(masses >= 0) or abs(masses.sum() - 1.0) > _SUM_TOLERANCE:
+                raise ParameterError(f"`{name}` must be non-negative and sum to 1, got a sum of {masses.sum()!r}")
+        both = (first > 0) & (second > 0)
+        p_both, q_both = first[both], second[both]
+        order = np.argsort(np.log(p_both) - np.log(q_both), kind="stable")
+        return cls(p_both[order], q_both[order], float(first[second == 0].sum()), float(second[first == 0].sum()))
+
+    @classmethod
+    def union(cls, parts: Sequence[tuple[float, DominatingPair]]) -> DominatingPair:
+        """The weighted disjoint union: draw a part by its weight, then an outcome of it, and show both."""
+        p = np.concatenate([weight * part.p for weight, part in parts])
+        q = np.concatenate([weight * part.q for weight, part in parts])
+        order = np.argsort(np.concatenate([part.losses for _, part in parts]), kind="stable")
+        p_only = sum(weight * part.p_only for weight, part in parts)
+        return cls(p[order], q[order], p_only, sum(weight * part.q_only for weight, part in parts))
+
+    @cached_property
+    def losses(self) -> Floats:
+        """``log(p/q)`` of each outcome, ascending."""
+        return np.log(self.p) - np.log(self.q)
+
+    @cached_property
+    def reverse(self) -> DominatingPair:
+        """The pair with its two laws exchanged."""
+        return DominatingPair(self.q[::-1], self.p[::-1], self.q_only, self.p_only)
+
+    @cached_property
+    def relative_rounding(self) -> float:
+        """Bound on the relative rounding of any of this pair's sums, and of the masses themselves."""
+        return (4 * len(self.p) + 64) * _UNIT_ROUNDOFF
+
+    @cached_property
+    def _tails(self) -> tuple[Floats, Floats]:
+        p_tail = np.concatenate([np.cumsum(self.p[::-1])[::-1], [0.0]])
+        q_tail = np.concatenate([np.cumsum(self.q[::-1])[::-1], [0.0]])
+        return p_tail, q_tail
+
+    def hockey_stick(self, epsilon: ArrayLike, *, side: int = 0) -> Floats:
+        """``sum (p - e^epsilon q)_+`` at every real epsilon; ``side`` +1 or -1 rounds it outward, up or down."""
+        eps = np.asarray(epsilon, dtype=np.float64)
+        p_tail, q_tail = self._tails
+        first = np.searchsorted(self.losses, eps, side="right")
+        p_above, q_above = p_tail[first], q_tail[first]
+        # Where no outcome counts, e^epsilon may overflow: the product is 0, not inf * 0.
+        value = p_above - np.exp(np.where(q_above > 0, eps, 0.0)) * q_above + self.p_only
+        if side:
+            value = value + side * self.relative_rounding * (p_above + self.p_only)
+        return np.clip(value, 0.0, 1.0)
+
+    @cached_property
+    def high_nodes(self) -> tuple[Floats, Floats]:
+        """Vertices ``(y, k(y))`` of k, from the outcomes of highest loss down; the first cell is the infinite loss."""
+        y = np.cumsum(np.concatenate([[0.0, self.p_only], self.p[::-1]]))
+        k = np.cumsum(np.concatenate([[0.0, 0.0], self.q[::-1]]))
+        return y, k
+
+    @cached_property
+    def low_nodes(self) -> tuple[Floats, Floats]:
+        """Vertices ``(x, g(x))`` of g, from the outcomes of lowest loss up."""
+        x = np.cumsum(np.concatenate([[0.0], self.p]))
+        g = np.cumsum(np.concatenate([[self.q_only], self.q]))
+        return x, g
+
+    def g(self, x: ArrayLike) -> Floats:
+        """``max{P'(T) : P(T) = x}``: concave, made of the outcomes of lowest loss."""
+        return np.minimum(np.interp(np.asarray(x, dtype=np.float64), *self.low_nodes), 1.0)
+
+    def k(self, y: ArrayLike) -> Floats:
+        """``min{P'(T) : P(T) = y} = 1 - g(1-y)``: convex, made of the outcomes of highest loss."""
+        return np.minimum(np.interp(np.asarray(y, dtype=np.float64), *self.high_nodes), 1.0)

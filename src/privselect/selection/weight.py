@@ -1,0 +1,71 @@
+"""``w(u) = phi'(1-u)/m``: the share of an outcome's chances that survives a mass u ranked above it."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from privselect.counts.base import Count
+
+    Floats = NDArray[np.float64]
+
+# log_dpgf is right to 1e-12 relative, exp and the products around it to a few units more; this covers both, many times over.
+_VALUE_ROUNDING = 2e-11
+_SMALLEST = 1e-290
+DEEPEST = 100.0  # w below e^-100 is not worth resolving: bounds there stay valid, they only stop being tight
+
+
+class Weight:
+    """The law of K as the accountant sees it: decreasing and convex from w(0) = 1, for every law of K.
+
+    ``above`` and ``below`` are rounded outward in their value and in their argument, whose relative error is at
+    most ``argument_rounding``.
+    """
+
+    def __init__(self, count: Count, argument_rounding: float) -> None:
+        self._log_dpgf = count.log_dpgf
+        self.log_scale = float(count.log_dpgf(np.zeros(1))[0])
+        self.scale = math.exp(self.log_scale)
+        self._argument_rounding = argument_rounding + 1e-15
+
+    def at(self, u: Floats) -> Floats:
+        """w(u), u beyond 1 counting as 1."""
+        return np.exp(self._log_dpgf(np.minimum(u, 1.0)) - self.log_scale)
+
+    def above(self, u: Floats) -> Floats:
+        """An upper bound on w(u)."""
+        return self.at(u * (1.0 - self._argument_rounding)) * (1.0 + _VALUE_ROUNDING)
+
+    def below(self, u: Floats) -> Floats:
+        """A lower bound on w(u)."""
+        return self.at(u * (1.0 + self._argument_rounding)) * (1.0 - _VALUE_ROUNDING)
+
+    def slopes(self, u: Floats, value: Floats) -> tuple[Floats, Floats]:
+        """Minus the slope of w just right (too flat) and just left (too steep) of u, where ``value = below(u)``.
+
+        Secants of a convex function: the line from ``value`` with the flat slope to the left, or with the steep slope to the
+        right, never rises above w.
+        """
+        step = 1e-4 * np.maximum(u, 1e-3 / (self.scale + 1.0))
+        right = np.minimum(u + step, 1.0)
+        left = u - 0.5 * step
+        with np.errstate(invalid="ignore", divide="ignore"):
+            flat = np.maximum(value - self.above(right), 0.0) / (right - u)
+            steep = (self.above(left) - value) / (u - left)
+        return np.where(right > u, flat, 0.0), steep
+
+    def decline(self, spacing: float) -> Floats:
+        """Points u from 0 to 1 between which log w falls by about ``spacing``, down to e^-DEEPEST."""
+        # The scale of u is 1/m for every law here; a law of bounded K also changes fast near u = 1.
+        near_zero = np.geomspace(1e-6 / (self.scale + 1.0), 0.5, 900)
+        near_one = 1.0 - np.geomspace(0.5, 1e-6, 300)
+        fine = np.concatenate([[0.0], near_zero, near_one[1:], [1.0]])
+        with np.errstate(divide="ignore"):
+            fall = np.maximum.accumulate(-np.log(np.maximum(self.at(fine), _SMALLEST)))
+        targets = np.arange(0.0, min(float(fall[-1]), DEEPEST), spacing)
+        return np.unique(np.concatenate([[0.0], np.interp(targets, fall, fine), [1.0]]))

@@ -1,0 +1,293 @@
+"""The text forms: ``gaussian(sigma=4)``, ``geometric(mean=30, cap=200)``, ``selection(..., ...)``.
+
+One small grammar, read without ``eval``; one registry from names to classes; and writing that loses no digit,
+so ``parse(str(thing)) == thing``.
+
+    value   = number | name | call | weight "*" call | "(" values ")" | "{" number ":" number, ... "}"
+    call    = name "(" [value | name "=" value], ... ")"
+    number  = ["-"] digits [fraction and exponent] ["/" digits]
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import importlib
+import math
+import re
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+from privselect.errors import ParameterError, TextFormError
+from privselect.parameters import check_number
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_REGISTRY: dict[str, type[Described]] = {}
+_LONGEST = 200_000  # characters: a law with thousands of weights still fits
+_DEEPEST = 40  # nested brackets: far beyond any sensible mechanism, far below Python's recursion limit
+_TOKEN = re.compile(r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<name>[A-Za-z_][A-Za-z_0-9]*)|(?P<mark>[(){},:=*/+-]))")
+
+D = TypeVar("D", bound="type[Described]")
+
+
+class Described:
+    """A frozen dataclass with checked parameters and one text form.
+
+    A field made by :func:`privselect.parameters.parameter` is checked against its range. Fields marked
+    ``positional`` in their metadata are written without their name; a field marked ``variadic`` takes all
+    positional arguments as one tuple.
+    """
+
+    __slots__ = ()
+    text_name: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):  # type: ignore[arg-type]
+            allowed = field.metadata.get("range")
+            value = getattr(self, field.name)
+            if allowed is not None and not (value is None and field.default is None):
+                object.__setattr__(self, field.name, check_number(field.name, value, allowed))
+
+    def __str__(self) -> str:
+        return f"{self.text_name}({', '.join(self._written_arguments())})"
+
+    def _written_arguments(self) -> Iterator[str]:
+        for field in dataclasses.fields(self):  # type: ignore[arg-type]
+            value = getattr(self, field.name)
+            if field.metadata.get("variadic"):
+                yield from map(write_value, value)
+            elif field.metadata.get("positional"):
+                yield write_value(value)
+            elif value != field.default:
+                yield f"{field.name}={write_value(value)}"
+
+    @classmethod
+    def from_arguments(cls, positional: list[Any], named: dict[str, Any]) -> Described:
+        """Build from what a text form holds; complain in one sentence about missing or surplus parameters."""
+        fields = [f for f in dataclasses.fields(cls) if f.init]  # type: ignore[arg-type]
+        places = [f.name for f in fields if f.metadata.get("positional")]
+        variadic = next((f.name for f in fields if f.metadata.get("variadic")), None)
+        arguments = dict(named)
+        if variadic is not None:
+            arguments[variadic] = tuple(positional)
+        elif len(positional) > len(places):
+            raise TextFormError(
+                f"`{cls.text_name}` takes {_listed(f.name for f in fields)} by name, got {write_value(positional[-1])} without one"
+            )
+        else:
+            for place, value in zip(places, positional, strict=False):
+                if place in named:
+                    raise TextFormError(f"`{cls.text_name}` got `{place}` twice")
+                arguments[place] = value
+        known = [f.name for f in fields]
+        for name in arguments:
+            if name not in known:
+                raise TextFormError(f"`{cls.text_name}` has no parameter `{name}`; it takes {_listed(known)}{_nearest(name, known)}")
+        missing = [
+            f.name
+            for f in fields
+            if f.name not in arguments and f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
+        ]
+        if missing:
+            raise TextFormError(f"`{cls.text_name}` needs {_listed(missing)}")
+        return cls(**arguments)
+
+
+def register(cls: D) -> D:
+    """Class decorator: make the class known to :func:`parse` by its ``text_name``."""
+    _REGISTRY[cls.text_name] = cls
+    return cls
+
+
+def parse(text: str) -> Any:
+    """The mechanism or law of K that a text form describes."""
+    for package in ("counts", "mechanisms"):
+        importlib.import_module(f"privselect.{package}")
+    if not isinstance(text, str):
+        raise TextFormError(f"a text form must be a string, got {type(text).__name__}")
+    if len(text) > _LONGEST:
+        raise TextFormError(f"a text form must have at most {_LONGEST} characters, got {len(text)}")
+    reader = _Reader(text)
+    value = reader.value()
+    reader.finish()
+    if not isinstance(value, Described):
+        raise TextFormError(
+            f"expected something like gaussian(sigma=4), got {text.strip()!r}" if text.strip() else "the text form is empty"
+        )
+    return value
+
+
+def write_value(value: object) -> str:
+    """A value in the grammar above, with every digit it has."""
+    if isinstance(value, float):
+        return repr(value).removesuffix(".0")
+    if isinstance(value, Fraction):
+        return str(value)
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{write_value(k)}: {write_value(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, tuple):
+        return "(" + ", ".join(map(write_value, value)) + ")"
+    return str(value)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Weighted:
+    """``weight * thing``, as it stands inside ``mixture(...)``."""
+
+    weight: Fraction
+    thing: Described
+
+    def __str__(self) -> str:
+        return f"{self.weight}*{self.thing}"
+
+
+class _Reader:
+    """Recursive descent over the tokens; every complaint says what was expected and where."""
+
+    def __init__(self, text: str) -> None:
+        self.text, self.place, self.depth = text, 0, 0
+        self.kind, self.token, self.start = "", "", 0
+        self.advance()
+
+    def advance(self) -> None:
+        match = _TOKEN.match(self.text, self.place)
+        if match is None:
+            rest = self.text[self.place :].strip()
+            if rest:
+                raise TextFormError(f"unexpected {rest[0]!r} in {_short(self.text)}")
+            self.kind, self.token, self.start = "end", "", len(self.text)
+            return
+        self.kind, self.token = str(match.lastgroup), match.group(str(match.lastgroup))
+        self.start, self.place = match.start(str(match.lastgroup)), match.end()
+
+    def take(self, mark: str) -> bool:
+        if self.kind == "mark" and self.token == mark:
+            self.advance()
+            return True
+        return False
+
+    def need(self, mark: str) -> None:
+        if not self.take(mark):
+            found = f"{self.token!r} at character {self.start + 1}" if self.kind != "end" else "the end"
+            raise TextFormError(f"expected {mark!r} but found {found} in {_short(self.text)}")
+
+    def finish(self) -> None:
+        if self.kind != "end":
+            raise TextFormError(f"unexpected {self.token!r} at character {self.start + 1} in {_short(self.text)}")
+
+    def value(self) -> Any:
+        self.depth += 1
+        if self.depth > _DEEPEST:
+            raise TextFormError(f"a text form may nest at most {_DEEPEST} brackets deep")
+        try:
+            return self._value()
+        finally:
+            self.depth -= 1
+
+    def _value(self) -> Any:
+        if self.kind == "number" or (self.kind == "mark" and self.token in {"+", "-"}):
+            number = self.number()
+            if self.take("*"):
+                return self.weighted(number)
+            return number
+        if self.kind == "name":
+            name = self.token
+            self.advance()
+            return self.call(name) if self.take("(") else name
+        if self.take("("):
+            return tuple(self.several(")"))
+        if self.take("{"):
+            return self.table()
+        found = f"{self.token!r} at character {self.start + 1}" if self.kind != "end" else "the end"
+        raise TextFormError(f"expected a value but found {found} in {_short(self.text)}")
+
+    def number(self) -> int | Fraction:
+        sign = -1 if self.take("-") else 1
+        if sign == 1:
+            self.take("+")
+        top = self.literal()
+        if self.take("/"):
+            bottom = self.literal()
+            if bottom == 0:
+                raise TextFormError(f"division by zero in {_short(self.text)}")
+            return sign * Fraction(top) / Fraction(bottom)
+        return sign * top
+
+    def literal(self) -> int | Fraction:
+        token = self.token
+        if self.kind != "number":
+            raise TextFormError(f"expected a number but found {token or 'the end'!r} in {_short(self.text)}")
+        self.advance()
+        # The float comes first: a Fraction of 1e400000000 would fill the memory.
+        if len(token) > 400 or not math.isfinite(float(token)) or (float(token) == 0.0 and token.lower().split("e")[0].strip("0.")):
+            raise TextFormError(f"the number {_short(token)} is beyond what a float can hold")
+        return int(token) if token.isdigit() else Fraction(token)
+
+    def weighted(self, number: int | Fraction) -> Weighted:
+        thing = self.value()
+        if not isinstance(thing, Described):
+            raise TextFormError(f"a weight multiplies a mechanism, got {write_value(thing)}")
+        return Weighted(Fraction(number), thing)
+
+    def several(self, close: str) -> Iterator[Any]:
+        while not self.take(close):
+            yield self.value()
+            if not self.take(","):
+                self.need(close)
+                return
+
+    def table(self) -> dict[Any, Any]:
+        entries: dict[Any, Any] = {}
+        while not self.take("}"):
+            key = self.value()
+            self.need(":")
+            if not isinstance(key, (int, Fraction)) or key in entries:
+                raise TextFormError(f"each entry of {{...}} needs its own number before the colon, got {write_value(key)}")
+            entries[key] = self.value()
+            if not self.take(","):
+                self.need("}")
+                break
+        return entries
+
+    def call(self, name: str) -> Described:
+        positional: list[Any] = []
+        named: dict[str, Any] = {}
+        if name not in _REGISTRY:
+            raise TextFormError(
+                f"unknown mechanism or law {name!r}; known are {_listed(sorted(_REGISTRY))}{_nearest(name, list(_REGISTRY))}"
+            )
+        while not self.take(")"):
+            self.argument(name, positional, named)
+            if not self.take(","):
+                self.need(")")
+                break
+        try:
+            return _REGISTRY[name].from_arguments(positional, named)
+        except ParameterError as error:
+            raise type(error)(f"{name}: {error}") from None
+
+    def argument(self, name: str, positional: list[Any], named: dict[str, Any]) -> None:
+        value = self.value()
+        if isinstance(value, str) and self.take("="):
+            if value in named:
+                raise TextFormError(f"`{name}` got `{value}` twice")
+            named[value] = self.value()
+        elif named:
+            raise TextFormError(f"`{name}` got {write_value(value)} without a name after named parameters")
+        else:
+            positional.append(value)
+
+
+def _listed(names: Any) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _nearest(name: str, known: list[str]) -> str:
+    close = difflib.get_close_matches(name, known, n=1)
+    return f" (did you mean `{close[0]}`?)" if close else ""
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 60 else text[:57] + "...")

@@ -1,0 +1,288 @@
+"""The command line: what it answers, and how it refuses."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from privselect.cli import main
+
+GAUSSIAN = "gaussian(sigma=4)"
+GEOMETRIC = "geometric(mean=300)"
+
+BAD_MECHANISMS = [
+    "",
+    "4",
+    "gaussian",
+    "gauss(sigma=4)",
+    "gaussian()",
+    "gaussian(4)",
+    "gaussian(sigma=4, colour=1)",
+    "gaussian(sigma=4, sigma=5)",
+    "gaussian(sigma=0)",
+    "gaussian(sigma=-1)",
+    "gaussian(sigma=nan)",
+    "gaussian(sigma=inf)",
+    "gaussian(sigma=-inf)",
+    "gaussian(sigma=1e400)",
+    "gaussian(sigma=1e-400)",
+    "gaussian(sigma=1e999999999)",
+    "gaussian(sigma=1/0)",
+    "gaussian(sigma=(1, 2))",
+    "gaussian(sigma=gaussian(sigma=4))",
+    "gaussian(sigma=4",
+    "gaussian(sigma=4))",
+    "gaussian[sigma=4]",
+    "gaussian(sigma=4) gaussian(sigma=4)",
+    "gaussian(\nsigma=4",
+    "(" * 5000,
+    "__import__('os')",
+    "__import__(os)",
+    "gaussian(sigma=__import__('os').getpid())",
+    "laplace(scale=0)",
+    "pure(epsilon=-1)",
+    "approximate(epsilon=1, delta=1.5)",
+    "approximate(epsilon=1)",
+    "points()",
+    "points((1, 2))",
+    "points((1, 2, 3))",
+    "points(7)",
+    "gdp(mu=-1, delta=1e-9)",
+    "gdp(mu=1, delta=2)",
+    "dpsgd(noise_multiplier=0, sampling_probability=0.01, steps=10)",
+    "dpsgd(noise_multiplier=1, sampling_probability=0, steps=10)",
+    "dpsgd(noise_multiplier=1, sampling_probability=1.01, steps=10)",
+    "dpsgd(noise_multiplier=1, sampling_probability=0.01, steps=0)",
+    "dpsgd(noise_multiplier=1, sampling_probability=0.01, steps=1.5)",
+    "mixture()",
+    "mixture(0.5*gaussian(sigma=4))",
+    "mixture(0.5*gaussian(sigma=4), 0.6*gaussian(sigma=8))",
+    "mixture(-0.5*gaussian(sigma=4), 1.5*gaussian(sigma=8))",
+    "mixture(0.5*gaussian(sigma=4), 0.5*geometric(mean=3))",
+    "selection(gaussian(sigma=4))",
+    "selection(geometric(mean=3), gaussian(sigma=4))",
+    "geometric(mean=300)",
+]
+BAD_COUNTS = [
+    "",
+    "geometrical(mean=3)",
+    "geometric()",
+    "geometric(mean=0.5)",
+    "geometric(mean=nan)",
+    "geometric(mean=1e400)",
+    "geometric(mean=3, cap=0)",
+    "geometric(mean=3, cap=2.5)",
+    "negative_binomial(eta=-1, mean=3)",
+    "negative_binomial(eta=-2, mean=3)",
+    "negative_binomial(eta=1)",
+    "negative_binomial(eta=1, mean=3, gamma=0.5)",
+    "negative_binomial(eta=1, gamma=0)",
+    "negative_binomial(eta=1, gamma=1.2)",
+    "logarithmic(mean=0.9)",
+    "poisson(mean=0)",
+    "binomial(n=0, p=0.5)",
+    "binomial(n=20, p=0)",
+    "binomial(n=20, p=1.5)",
+    "binomial(n=2.5, p=0.5)",
+    "fixed(k=0)",
+    "fixed(k=-3)",
+    "finite({})",
+    "finite({0: 1})",
+    "finite({1: 0})",
+    "finite({-1: 1})",
+    "finite({1.5: 1})",
+    "finite({1: -1, 2: 2})",
+    "finite({1: 0.5, 2: 0.4})",
+    "finite({1: 1, 1: 2})",
+    "finite({1: 1",
+    "gaussian(sigma=4)",
+]
+BAD_DELTAS = ["0", "1", "-1", "1.5", "nan", "inf", "-inf", "1e400", "1e-400", "abc", "", "1/0", "0.1/", "1e-6; ls"]
+BAD_EPSILONS = ["nan", "inf", "-inf", "1e400", "abc", ""]
+LEGAL_EDGES = [
+    ("--count", "geometric(mean=1)"),
+    ("--count", "binomial(n=3, p=1)"),
+    ("--count", "fixed(k=1)"),
+    ("--mechanism", "dpsgd(noise_multiplier=4, sampling_probability=1, steps=1)"),
+]
+
+
+@pytest.fixture
+def run(capsys):
+    """Run one command in this process: exit code, stdout, stderr."""
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as stop:
+            main(arguments)
+        captured = capsys.readouterr()
+        return stop.value.code, captured.out, captured.err
+
+    return run
+
+
+def assert_refused(result: tuple[int, str, str], *, saying: str = "") -> None:
+    code, out, err = result
+    assert code == 2
+    assert not out
+    assert err.startswith("error: ")
+    assert err.endswith("\n")
+    assert err.count("\n") == 1
+    assert len(err) < 1000
+    assert "Traceback" not in err
+    assert saying in err
+
+
+@pytest.mark.parametrize("text", BAD_MECHANISMS, ids=lambda text: repr(text)[:70])
+def test_a_bad_mechanism_is_refused_in_one_sentence(run, text):
+    assert_refused(run("epsilon", "--mechanism", text, "--count", GEOMETRIC, "--delta", "1e-6"))
+
+
+@pytest.mark.parametrize("text", BAD_COUNTS)
+def test_a_bad_count_is_refused_in_one_sentence(run, text):
+    assert_refused(run("epsilon", "--mechanism", GAUSSIAN, "--count", text, "--delta", "1e-6"))
+
+
+@pytest.mark.parametrize("command", ["epsilon", "compare"])
+@pytest.mark.parametrize("text", BAD_DELTAS)
+def test_a_bad_delta_is_refused_in_one_sentence(run, command, text):
+    assert_refused(run(command, "--mechanism", GAUSSIAN, "--delta", text), saying=f"`delta` must be in (0, 1), got {text!r}")
+
+
+@pytest.mark.parametrize("text", BAD_EPSILONS)
+def test_a_bad_epsilon_is_refused_in_one_sentence(run, text):
+    assert_refused(run("delta", "--mechanism", GAUSSIAN, "--epsilon", text), saying=f"`epsilon` must be in (-inf, inf), got {text!r}")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("nothing",),
+        ("epsilon",),
+        ("epsilon", "--mechanism", GAUSSIAN),
+        ("epsilon", "--delta", "1e-6"),
+        ("epsilon", "--mechanism", GAUSSIAN, "--delta", "1e-6", "--colour"),
+        ("epsilon", "--mechanism", GAUSSIAN, "--delta"),
+        ("epsilon", "--mechanism", GAUSSIAN, "--delta", "1e-6", "surplus"),
+        ("delta", "--mechanism", GAUSSIAN, "--delta", "1e-6"),
+        ("compare", "--mechanism", GAUSSIAN, "--delta", "1e-6", "--over", "sigma"),
+        ("compare", "--mechanism", GAUSSIAN, "--delta", "1e-6", "--plot", "bounds.xyz"),
+        ("compare", "--mechanism", GAUSSIAN, "--delta", "1e-6", "--plot", "no/such/folder/bounds.png"),
+    ],
+    ids=" ".join,
+)
+def test_bad_usage_is_refused_in_one_line(run, arguments):
+    assert_refused(run(*arguments))
+
+
+def test_a_law_given_as_mechanism_is_called_so(run):
+    assert_refused(run("epsilon", "--mechanism", GEOMETRIC, "--delta", "1e-6"), saying="got the law of K geometric(mean=300)")
+    assert_refused(run("epsilon", "--mechanism", GAUSSIAN, "--count", GAUSSIAN, "--delta", "1e-6"), saying="got the mechanism gaussian(")
+
+
+@pytest.mark.parametrize(("option", "text"), LEGAL_EDGES)
+def test_the_edges_of_the_ranges_are_legal(run, option, text):
+    options = {"--mechanism": GAUSSIAN, "--delta": "1e-6", option: text}
+    code, out, err = run("epsilon", *(word for pair in options.items() for word in pair))
+    assert (code, err) == (0, "")
+    assert out
+
+
+def test_a_missing_extra_is_one_sentence_with_the_pip_command(run, monkeypatch):
+    monkeypatch.setitem(sys.modules, "typer", None)
+    assert_refused(run("--help"), saying="pip install 'privselect[cli]'")
+
+
+def test_epsilon_json(run):
+    code, out, err = run("epsilon", "--mechanism", GAUSSIAN, "--count", GEOMETRIC, "--delta", "1e-6", "--json")
+    assert (code, err) == (0, "")
+    answer = strict_json(out)
+    assert list(answer) == ["delta", "epsilon", "mechanism", "count", "base_epsilon", "selection_gap"]
+    assert (answer["delta"], answer["mechanism"], answer["count"]) == (1e-6, GAUSSIAN, GEOMETRIC)
+    # 2.2473 has five digits: half of the last one is 0.0022% of it, the rest of 0.02% is the width of the interval.
+    assert 2.2473 * 0.9998 <= answer["epsilon"]["lower"] <= answer["epsilon"]["upper"] <= 2.2473 * 1.0002
+    # The base alone is 1.0607 to five digits.
+    assert answer["base_epsilon"]["lower"] <= 1.06075
+    assert answer["base_epsilon"]["upper"] >= 1.06065
+    assert 0 <= answer["selection_gap"] < 1e-3
+
+
+def test_delta_json(run):
+    code, out, err = run("delta", "--mechanism", GAUSSIAN, "--count", GEOMETRIC, "--epsilon", "2.2473", "--json")
+    assert (code, err) == (0, "")
+    answer = strict_json(out)
+    assert list(answer) == ["epsilon", "delta", "mechanism", "count", "base_delta"]
+    assert 0 < answer["delta"]["lower"] <= answer["delta"]["upper"] < 1
+    assert answer["base_delta"]["upper"] <= answer["delta"]["lower"]
+
+
+def test_without_a_count_the_mechanism_stands_alone(run):
+    _, out, _ = run("epsilon", "--mechanism", GAUSSIAN, "--delta", "1e-6", "--json")
+    answer = strict_json(out)
+    assert answer["count"] is None
+    assert answer["selection_gap"] is None
+    assert answer["epsilon"] == answer["base_epsilon"]
+
+
+def test_what_is_infinite_or_not_proved_is_null(run):
+    _, out, _ = run("epsilon", "--mechanism", "approximate(epsilon=1, delta=0.5)", "--count", "fixed(k=50)", "--delta", "1e-6", "--json")
+    assert strict_json(out)["epsilon"]["upper"] is None
+
+
+def test_a_fraction_is_a_number(run):
+    _, out, _ = run("epsilon", "--mechanism", GAUSSIAN, "--delta", "1/1000000", "--json")
+    assert strict_json(out)["delta"] == 1e-6
+
+
+@pytest.mark.parametrize("command", [("epsilon", "--delta", "1e-6"), ("delta", "--epsilon", "2")], ids=" ".join)
+def test_answers_for_people_are_two_lines(run, command):
+    code, out, err = run(*command, "--mechanism", GAUSSIAN, "--count", GEOMETRIC)
+    assert (code, err) == (0, "")
+    first, second = out.splitlines()
+    assert first.startswith(f"{command[0]} at ")
+    assert second.startswith("one trial alone")
+
+
+def test_compare_json(run):
+    code, out, err = run("compare", "--mechanism", GAUSSIAN, "--count", GEOMETRIC, "--delta", "1e-6", "--json")
+    assert (code, err) == (0, "")
+    answer = strict_json(out)
+    assert {"exact", "ratio", "paper", "renyi", "liu_talwar", "composition"} <= set(answer["bounds"])
+    assert answer["delta"] == 1e-6
+
+
+def test_compare_prints_a_table_and_draws(run, tmp_path):
+    picture = tmp_path / "bounds.png"
+    code, out, err = run("compare", "--mechanism", GAUSSIAN, "--count", GEOMETRIC, "--delta", "1e-6", "--plot", str(picture))
+    assert (code, err) == (0, "")
+    assert "2.247" in out
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_plot_that_cannot_be_written_is_refused(run, tmp_path):
+    tmp_path.chmod(0o500)
+    assert_refused(run("compare", "--mechanism", GAUSSIAN, "--delta", "1e-6", "--plot", str(tmp_path / "bounds.png")))
+
+
+def test_the_installed_command(tmp_path):
+    command = Path(sys.executable).with_name("privselect")
+    helped = subprocess.run([command], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert all(name in helped.stdout for name in ("epsilon", "delta", "compare"))
+    refused = subprocess.run(
+        [command, "epsilon", "--mechanism", "__import__('os')", "--delta", "1e-6"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert_refused((refused.returncode, refused.stdout, refused.stderr))
+
+
+def strict_json(text: str) -> dict[str, object]:
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is not JSON")
+
+    return json.loads(text, parse_constant=refuse)

@@ -1,0 +1,108 @@
+"""What an import may load, and which way imports go."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import privselect
+
+ROOT = Path(privselect.__file__).parent
+HEAVY = {"numpy", "scipy", "dp_accounting", "matplotlib", "torch"}
+EXTRAS = {"typer", "rich", "matplotlib", "torch", "optuna", "sklearn", "dask", "ray", "fastapi"}
+
+# From bottom to top: a part may import the parts below its own row, and itself.
+ROWS = (
+    {"errors"},
+    {"parameters", "interval"},
+    {"text", "pairs"},
+    {"counts"},
+    {"mechanisms"},
+    {"selection", "noisy_max", "regression"},
+    {"certificates"},
+    {"tuning", "planning"},
+    {"audit", "report"},
+    {"integrations"},
+    {"cli", "web", "paper"},
+)
+RANK = {part: rank for rank, row in enumerate(ROWS) for part in row}
+
+# A selection is a mechanism, and asks the selection package for its price when it is used.
+DEFERRED_UPWARD = {("mechanisms", "selection")}
+
+
+def test_importing_the_package_loads_nothing_heavy():
+    assert not loaded_by("import privselect") & HEAVY
+
+
+def test_help_loads_nothing_heavy():
+    assert not loaded_by("from privselect.cli import main; main(['--help'])") & (HEAVY | {"rich", "pydantic"})
+
+
+def test_the_core_loads_no_extra():
+    use = "import privselect as ps; ps.Selection(ps.Gaussian(sigma=4), ps.Geometric(mean=3)).epsilon_at(delta=1e-6)"
+    assert not loaded_by(use) & EXTRAS
+
+
+@pytest.mark.parametrize("name", privselect.__all__)
+def test_every_public_name_is_there(name):
+    assert getattr(privselect, name) is not None
+    assert name in dir(privselect)
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = privselect.nothing
+
+
+def test_type_checkers_see_the_same_names_from_the_same_modules():
+    tree = ast.parse((ROOT / "__init__.py").read_text())
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    seen = {alias.name: node.module for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert seen == {name: f"privselect.{home}" for name, home in privselect._HOME.items()}
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_go_one_way(path):
+    part = path.relative_to(ROOT).parts[0].removesuffix(".py")
+    if part == "__init__":
+        return
+    assert part in RANK, f"give {part} its row in ROWS"
+    for imported, deferred in imports_of(path):
+        if imported != part and not (deferred and (part, imported) in DEFERRED_UPWARD):
+            assert RANK[imported] < RANK[part], f"{part} imports {imported}"
+
+
+def loaded_by(statement: str) -> set[str]:
+    """The top-level packages that a fresh interpreter loads for this statement."""
+    result = subprocess.run([sys.executable, "-X", "importtime", "-c", statement], capture_output=True, text=True, check=True)
+    names = [line.rsplit("|", 1)[1].strip() for line in result.stderr.splitlines() if line.startswith("import time:")]
+    assert "privselect" in names
+    return {name.split(".")[0] for name in names}
+
+
+def imports_of(path: Path) -> Iterator[tuple[str, bool]]:
+    """The parts of privselect a file imports, each with whether the import waits: in a function or for type checkers."""
+    tree = ast.parse(path.read_text())
+    waiting = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef) or (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
+        for inner in ast.walk(node)
+    }
+    for node in ast.walk(tree):
+        for module in modules_of(node):
+            if module.startswith("privselect."):
+                yield module.split(".")[1], id(node) in waiting
+
+
+def modules_of(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
+        assert node.level == 0, "imports are written in full"
+        return [f"privselect.{alias.name}" for alias in node.names] if node.module == "privselect" else [str(node.module)]
+    return []
