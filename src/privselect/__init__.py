@@ -37,7 +37,7 @@ _HOME = {
     "DPSGD": "mechanisms",
     "GaussianDP": "mechanisms",
     "Mixture": "mechanisms",
-    "Selection": "mechanisms",
+    "Selection": "selection",
     "compare": "selection.compare",
 }
 
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from privselect.mechanisms import Mixture as Mixture
     from privselect.mechanisms import Points as Points
     from privselect.mechanisms import Pure as Pure
-    from privselect.mechanisms import Selection as Selection
+    from privselect.selection import Selection as Selection
     from privselect.pairs import DominatingPair as DominatingPair
     from privselect.selection.compare import compare as compare
     from privselect.text import parse as parse

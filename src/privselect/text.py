@@ -103,7 +103,7 @@ def register(cls: D) -> D:
 
 def parse(text: str) -> Any:
     """The mechanism or law of K that a text form describes."""
-    for package in ("counts", "mechanisms"):
+    for package in ("counts", "mechanisms", "selection"):
         importlib.import_module(f"privselect.{package}")
     if not isinstance(text, str):
         raise TextFormError(f"a text form must be a string, got {type(text).__name__}")

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import math
+import random
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from privselect.parameters import parameter, whole
+from privselect.errors import ParameterError
+from privselect.parameters import PROBABILITY, check_number, parameter, whole
 from privselect.text import Described
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
+
+    from privselect.counts.sampler import Entropy
+
+LARGEST = 10**15  # whole numbers up to here are floats too, with digits to spare for their halves and products
+_SYSTEM = random.SystemRandom()
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +31,67 @@ class Count(Described):
     ``cap=n`` conditions the law on K <= n; the other parameters keep naming the uncapped law.
     """
 
-    cap: int | None = parameter(whole(1), default=None, kw_only=True)
+    cap: int | None = parameter(whole(1, LARGEST), default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        Described.__post_init__(self)  # by name: super() does not know the class that slots=True makes anew
+        self._check()
+
+    def _check(self) -> None:
+        """Refuse what the ranges of single parameters let through."""
+
+    def _written_arguments(self) -> Iterator[str]:
+        # The cap is the base's field and so comes first; people write it last.
+        arguments = list(Described._written_arguments(self))  # noqa: SLF001 -- our own base
+        yield from (text for text in arguments if not text.startswith("cap="))
+        yield from (text for text in arguments if text.startswith("cap="))
+
+    @property
+    @abstractmethod
+    def largest(self) -> int | None:
+        """The greatest possible K, or None where there is none."""
 
     @abstractmethod
     def log_dpgf(self, u: ArrayLike) -> NDArray[np.float64]:
         """``log phi'(1-u)``, where ``phi(z) = E z^K``, for u in [0, 1]: the only thing the accountant asks."""
+
+    @abstractmethod
+    def log_pmf(self, k: ArrayLike) -> NDArray[np.float64]:
+        """``log P(K = k)``, minus infinity where k cannot be drawn."""
+
+    @abstractmethod
+    def expected(self) -> float:
+        """``E K = phi'(1)``, after the cap."""
+
+    def probability_of_zero(self) -> float:
+        """``P(K = 0)``, the chance that no trial is run."""
+        return math.exp(float(self.log_pmf(0)))
+
+    def quantile(self, q: float) -> int:
+        """The smallest k with ``P(K <= k) >= q``, for q in (0, 1]; a tie to within 1e-14 counts as equal."""
+        q = check_number("q", q, PROBABILITY)
+        if q == 1.0:
+            if self.largest is None:
+                raise ParameterError(f"`q` must be in (0, 1) as {self} has no greatest K, got 1")
+            return self.largest
+        return self._quantile(q)
+
+    @abstractmethod
+    def _quantile(self, q: float) -> int:
+        """The quantile for q in (0, 1)."""
+
+    @property
+    def sampling_error(self) -> float:
+        """The total variation distance between what :meth:`sample` draws and this law: none, the sampler is exact."""
+        return 0.0
+
+    def sample(self, entropy: Entropy | None = None) -> int:
+        """Draw K exactly from this law; ``entropy`` is anything with ``getrandbits``, the operating system's by default.
+
+        The number returned is secret for ever.
+        """
+        return self._draw(_SYSTEM if entropy is None else entropy)
+
+    @abstractmethod
+    def _draw(self, entropy: Entropy) -> int:
+        """Draw K, exactly."""

@@ -114,3 +114,47 @@ class DominatingPair:
     def k(self, y: ArrayLike) -> Floats:
         """``min{P'(T) : P(T) = y} = 1 - g(1-y)``: convex, made of the outcomes of highest loss."""
         return np.minimum(np.interp(np.asarray(y, dtype=np.float64), *self.high_nodes), 1.0)
+
+    @cached_property
+    def _at_losses(self) -> dict[int, Floats]:
+        return {side: self.hockey_stick(self.losses, side=side) for side in (-1, 1)}
+
+    def epsilon_at(self, delta: ArrayLike, *, side: int) -> Floats:
+        """The least epsilon >= 0 with ``hockey_stick(epsilon, side=side) <= delta``; infinite where none is.
+
+        Between two losses the hockey stick is linear in e^epsilon, so no search is needed.
+        """
+        wanted = np.asarray(delta, dtype=np.float64)
+        p_tail, q_tail = self._tails
+        # Values fall with the loss; the first loss at which they are small enough ends the segment to solve on.
+        first = np.searchsorted(-self._at_losses[side], -wanted, side="left")
+        p_above = (p_tail[first] + self.p_only) * (1.0 + side * self.relative_rounding)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            epsilon = np.log(np.maximum(p_above - wanted, 0.0)) - np.log(q_tail[first])
+        epsilon = np.where(q_tail[first] > 0.0, epsilon, np.where(p_above > wanted, np.inf, -np.inf))
+        if len(self.losses):
+            # Rounding may put the solution beyond the segment's end, where the value is known to be small enough.
+            last = self.losses[np.minimum(first, len(self.losses) - 1)]
+            epsilon = np.where(first < len(self.losses), np.minimum(epsilon, last), epsilon)
+        return np.maximum(epsilon, 0.0)
+
+    def coarsened(self, most: int) -> DominatingPair:
+        """A pair of about ``most`` outcomes that dominates this one: connect the dots between every n-th loss."""
+        from privselect.pairs.cells import connect_the_dots
+
+        stride = -(-len(self.p) // most)
+        if stride == 1:
+            return self
+        knots = np.unique(np.concatenate([np.arange(0, len(self.p), stride), [len(self.p) - 1]]))
+        losses = self.losses[knots]
+        distinct = np.concatenate([[True], np.diff(losses) > 0.0])
+        knots, losses = knots[distinct], losses[distinct]
+        atom_p = self.p[knots]
+        inner_p, inner_q = self.p.copy(), self.q.copy()
+        inner_p[knots], inner_q[knots] = 0.0, 0.0
+        starts = np.concatenate([[0], knots])
+        cell_p = np.add.reduceat(np.append(inner_p, 0.0), starts)
+        cell_q = np.add.reduceat(np.append(inner_q, 0.0), starts)
+        cell_p[0], cell_q[0] = 0.0, 0.0  # the first knot is the lowest loss: nothing lies below it
+        coarse = connect_the_dots(losses, cell_p, cell_q, atom_p)
+        return DominatingPair(coarse.p, coarse.q, coarse.p_only + self.p_only, coarse.q_only + self.q_only)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privselect.selection.field import Field
+from privselect.selection.field import TOLERANCE, Field
 from privselect.selection.staircase import Staircase
 
 if TYPE_CHECKING:
@@ -28,21 +28,20 @@ class ExactUpper:
     Holds when the pair dominates the base mechanism. Label: **Exact** (upper).
     """
 
-    def __init__(self, pair: DominatingPair, count: Count, *, tolerance: float = 3e-4) -> None:
-        self._field = Field(pair, count, tolerance=tolerance)
+    def __init__(self, pair: DominatingPair, count: Count, *, tolerance: float = TOLERANCE) -> None:
+        self.field = Field(pair, count, tolerance=tolerance)
 
     def delta(self, epsilon: float) -> float:
         """An upper bound on delta at one epsilon >= 0."""
-        field = self._field
-        first, last = field.adapt(epsilon)
-        if last == 0:
+        field = self.field
+        span = field.adapt(epsilon)
+        if span.last == 0:
             return 0.0
-        # Pieces deeper in the tail than `first` are charged as if their loss were infinite.
-        total = float(field.y[first])
+        total = float(field.y[span.first]) + span.rest
         climb = _Climb()
         chunk = max(_CHUNK // len(field.x), 64)
-        for start in range(first, last, chunk):
-            rows = field.rows(epsilon, start, min(start + chunk, last))
+        for start in range(span.first, span.last, chunk):
+            rows = field.rows(epsilon, start, min(start + chunk, span.last))
             climb.add(np.maximum(field.above(rows), 0.0), rows.width)
         total += climb.total()
         rounding = 1.0 + 4.0 * field.pair.relative_rounding
@@ -55,22 +54,24 @@ class ExactLower:
     Label: **Exact** (lower). The order is chosen well, but any order gives a valid bound.
     """
 
-    def __init__(self, pair: DominatingPair, count: Count, *, tolerance: float = 3e-4) -> None:
-        self._field = Field(pair, count, tolerance=tolerance)
+    def __init__(self, pair: DominatingPair, count: Count, *, tolerance: float = TOLERANCE, mesh_of: ExactUpper | None = None) -> None:
+        self.field = Field(pair, count, tolerance=tolerance)
+        if mesh_of is not None:
+            self.field.like(mesh_of.field)
 
     def staircase(self, epsilon: float) -> Staircase | None:
         """The order found for this epsilon >= 0; None where no outcome would count."""
-        field = self._field
-        first, last = field.adapt(epsilon)
-        if last == 0:
+        field = self.field
+        span = field.adapt(epsilon)
+        if span.last == 0:
             return None
         climb = _Climb(keep_path=True)
         chunk = max(_CHUNK // len(field.x), 64)
-        for start in range(first, last, chunk):
-            rows = field.rows(epsilon, start, min(start + chunk, last))
+        for start in range(span.first, span.last, chunk):
+            rows = field.rows(epsilon, start, min(start + chunk, span.last))
             climb.add(np.maximum(field.estimate(rows), 0.0), rows.width)
         x = field.x[climb.path()]
-        y = field.y[first : last + 1].copy()
+        y = field.y[span.first : span.last + 1].copy()
         fits = x + y[1:] <= 1.0
         size = len(x) if fits.all() else int(np.argmin(fits))
         return Staircase(field.pair, x[:size], y[: size + 1])
@@ -78,7 +79,7 @@ class ExactLower:
     def delta(self, epsilon: float) -> float:
         """A lower bound on delta at one epsilon >= 0."""
         order = self.staircase(epsilon)
-        return 0.0 if order is None else order.delta(epsilon, self._field.weight)
+        return 0.0 if order is None else order.delta(epsilon, self.field.weight)
 
 
 class _Climb:

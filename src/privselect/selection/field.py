@@ -32,10 +32,13 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
 
+TOLERANCE = 1e-3  # relative, in delta: about a tenth of it in epsilon
 _TINY = 1e-300
-_SAMPLES = 24  # rows looked at when judging the mesh
 _ROUNDS = 10
-_MOST_NODES, _MOST_BLOCKS = 4000, 4000  # past these the mesh stays as it is: looser, never wrong
+_SHALLOW = 0.02  # m*y below this: all relevant pieces hang near the top, where y hardly changes the weights
+_STRETCHES = 120
+_SHARE = 0.1  # of the allowed loss, to each e-fold of y
+_MOST_NODES, _MOST_BLOCKS = 900, 600  # past these the mesh stays as it is: looser, never wrong
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,19 +57,37 @@ class Rows:
 
     @property
     def width(self) -> Floats:
+        """Mass of each piece under P."""
         return self.y1 - self.y0
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Pieces ``first`` to ``last``, and a bound on the integral of F over all later ones."""
+
+    first: int
+    last: int
+    rest: float
 
 
 class Field:
     """F over a mesh: nodes in x, blocks in y; the y-pieces are the pair's outcomes cut at the block ends."""
 
-    def __init__(self, pair: DominatingPair, count: Count, *, tolerance: float = 3e-4) -> None:
+    def __init__(self, pair: DominatingPair, count: Count, *, tolerance: float = TOLERANCE) -> None:
         self.pair, self.tolerance = pair, tolerance
+        self._adapted: tuple[float, float, float] | None = None  # epsilon, its reach, negligible share of y
         self.weight = Weight(count, pair.relative_rounding)
-        self._set_blocks(self.weight.decline(0.05))
-        coarse = self.weight.decline(0.25)
+        self._set_blocks(self.weight.decline(0.4))
+        coarse = self.weight.decline(0.5)
         x, g = pair.low_nodes
         self._set_nodes(np.concatenate([coarse, np.interp(coarse, g, x)]))
+
+    def like(self, other: Field) -> Field:
+        """Take over another field's mesh, in place of finding one: both bounds hold on any mesh."""
+        self._set_blocks(other.ends)
+        self._set_nodes(other.x)
+        self._adapted = other._adapted
+        return self
 
     # -- the mesh ----------------------------------------------------------------------------------------------------
 
@@ -92,11 +113,11 @@ class Field:
         rise = (vertex_g[piece + 1] - vertex_g[piece]) / np.maximum(vertex_x[piece + 1] - vertex_x[piece], _TINY)
         self.half_rise = 0.5 * rise * np.diff(self.x)  # g is below its tangent: this far above g_middle at the cell's right end
         zero = np.zeros(1)
-        lowest = self._tangents(zero, zero)[0][0]
+        lowest = self.tangents(zero, zero)[0][0]
         # F(x, y) > 0 needs c below the greatest ratio of the two weights, and g(x) + k(y) <= g(x + y): y = 0 is the worst.
         self.log_ratio = float(np.max(np.log(self.weight.above(self.x)) - np.log(np.maximum(lowest, _TINY)))) + 1e-9
 
-    def _tangents(self, k0: Floats, k1: Floats) -> tuple[Floats, Floats]:
+    def tangents(self, k0: Floats, k1: Floats) -> tuple[Floats, Floats]:
         """Lower bounds on w(g(x) + k) at the nodes, for k at either end of [k0, k1], that are concave in between."""
         reach = 0.5 * (k1 - k0)[:, None]
         u = np.minimum(self.g_middle + 0.5 * (k0 + k1)[:, None], 1.0)
@@ -116,9 +137,34 @@ class Field:
 
     # -- reading it --------------------------------------------------------------------------------------------------
 
-    def relevant(self, epsilon: float) -> int:
-        """How many pieces, from the highest loss down, can have F > 0."""
+    def _countable(self, epsilon: float) -> int:
         return int(np.searchsorted(self.log_slope, self.log_ratio - epsilon))
+
+    def span(self, epsilon: float, negligible: float) -> Span:
+        """The pieces that matter; what lies deeper in the tail, or further down, adds at most about ``negligible`` on each side.
+
+        Deeper pieces are charged as if their loss were infinite. Further down, a stretch [s, t] of y has
+        ``F <= w(x+s) - c(s) w(g(x)+k(t))``, and beyond the greatest ratio of the two weights F is never positive.
+        """
+        last = self._countable(epsilon)
+        if last == 0:
+            return Span(0, 0, 0.0)
+        rest = 0.0
+        if self.y[last] * self.weight.scale > _SHALLOW:
+            top = float(self.y[last])
+            ends = np.append(np.geomspace(_SHALLOW / self.weight.scale, top, _STRETCHES + 1)[:-1], top)
+            piece = np.clip(np.searchsorted(self.y, ends[:-1], side="right") - 1, 0, last - 1)
+            k = self.pair.k(ends[1:])
+            c = np.exp(epsilon + self.log_slope[piece])[:, None]
+            bounds = np.maximum((self.weight.above(self.x + ends[:-1, None]) - c * self.tangents(k, k)[0]).max(axis=1), 0.0)
+            # Sum from the far end; cut where the sum is still negligible.
+            beyond = np.cumsum((bounds * np.diff(ends))[::-1])[::-1]
+            small = np.flatnonzero(beyond <= negligible)
+            if len(small):
+                cut = min(int(np.searchsorted(self.y, ends[small[0]], side="left")), last)
+                last, rest = max(cut, 1), float(beyond[small[0]])
+        first = min(int(np.searchsorted(self.y, negligible, side="right")) - 1, last - 1)
+        return Span(max(first, 0), last, rest)
 
     def rows(self, epsilon: float, first: int, last: int) -> Rows:
         """The pieces ``first`` to ``last`` with all that the bounds need."""
@@ -139,7 +185,7 @@ class Field:
         start, stop = self.ends[rows.blocks], self.ends[rows.blocks + 1]
         gain0 = self.weight.above(self.x + start[:, None])
         gain1 = self.weight.above(self.x + stop[:, None])
-        cost0, cost1 = self._tangents(self.ends_k[rows.blocks], self.ends_k[rows.blocks + 1])
+        cost0, cost1 = self.tangents(self.ends_k[rows.blocks], self.ends_k[rows.blocks + 1])
         return _interpolate(gain0, gain1, rows.block, rows.t) - rows.c[:, None] * _interpolate(cost0, cost1, rows.block, rows.s)
 
     def estimate(self, rows: Rows) -> Floats:
@@ -152,59 +198,98 @@ class Field:
 
     # -- refining it -------------------------------------------------------------------------------------------------
 
-    def adapt(self, epsilon: float) -> tuple[int, int]:
-        """Refine for this epsilon; the range of pieces that matter. Those before it hold a negligible mass in all."""
-        first = last = self.relevant(epsilon)
-        negligible = 1e-7
+    def adapt(self, epsilon: float) -> Span:
+        """Refine for this epsilon; the pieces that matter at it."""
+        if self._adapted is not None and abs(epsilon - self._adapted[0]) < self._adapted[1]:
+            return self.span(epsilon, self._adapted[2])
+        negligible = 1e-6 * float(self.y[self._countable(epsilon)])
         for _ in range(_ROUNDS):
-            last = self.relevant(epsilon)
-            if last == 0:
-                return 0, 0
-            first = min(int(np.searchsorted(self.y, negligible * self.y[last])), last - 1)
-            sample = np.unique(np.linspace(first, last - 1, _SAMPLES).astype(np.intp))
-            rows = self._rows_at(epsilon, sample)
+            span = self.span(epsilon, negligible)
+            if span.last == 0:
+                return span
+            rows = self._rows_at(epsilon, self._sample(span))
             y, k, c = 0.5 * (rows.y0 + rows.y1), 0.5 * (rows.k0 + rows.k1), rows.c[:, None]
             gain = self.weight.above(self.x + y[:, None])
             true = np.maximum((gain - c * self.weight.below(self.g + k[:, None])).max(axis=1), 0.0)
-            in_x = gain - c * self._tangents(k, k)[0]
+            in_x = gain - c * self.tangents(k, k)[0]
             in_xy = np.maximum(self.above(rows).max(axis=1), 0.0)
-            mean = float(np.sum(true * np.gradient(y)) / self.y[last]) if len(y) > 1 else float(true[0])
-            allowed = self.tolerance * np.maximum(true, 0.5 * mean)
-            changed = self._refine_nodes(in_x > (true + allowed)[:, None])
+            total = float(np.trapezoid(true * y, np.log(y))) if len(y) > 1 else float(true[0] * rows.width[0])
+            # An error at y weighs y times itself: spread what may be lost evenly over the logarithm of y.
+            allowed = self.tolerance * np.maximum(true, _SHARE * total / y)
             excess = in_xy - np.maximum(in_x.max(axis=1), 0.0)
+            changed = self._refine_nodes(in_x, true, allowed)
             changed |= self._refine_blocks(y, np.diff(self.ends)[rows.blocks][rows.block], excess / np.maximum(allowed, _TINY))
-            if negligible > 3e-5 * mean > 0.0:
-                negligible, changed = 1e-5 * mean, True
+            if negligible > 0.1 * self.tolerance * total > 0.0:
+                negligible, changed = 0.03 * self.tolerance * total, True
             if not changed:
-                return first, last
-        last = self.relevant(epsilon)
-        return min(int(np.searchsorted(self.y, negligible * self.y[last])), max(last - 1, 0)), last
+                break
+        # Nearby the same mesh does: a search for epsilon need not judge it at every step.
+        self._adapted = (epsilon, 0.02 * epsilon, negligible)
+        return self.span(epsilon, negligible)
 
-    def _refine_nodes(self, loose: NDArray[np.bool_]) -> bool:
-        at_node = loose.any(axis=0)
-        cells = np.flatnonzero(at_node[1:] | at_node[:-1])
-        if len(cells) == 0 or len(self.x) > _MOST_NODES:
+    def rough_delta(self, epsilon: float) -> float:
+        """About delta, from a few pieces on the mesh as it is: a cheap first guess for a search."""
+        span = self.span(epsilon, 1e-6 * float(self.y[self._countable(epsilon)]))
+        if span.last == 0:
+            return 0.0
+        rows = self._rows_at(epsilon, self._sample(span))
+        true = np.maximum(self.estimate(rows).max(axis=1), 0.0)
+        y = 0.5 * (rows.y0 + rows.y1)
+        return self.weight.scale * float(np.trapezoid(true * y, np.log(y))) if len(y) > 1 else float(true[0] * rows.width[0])
+
+    def _sample(self, span: Span) -> Indices:
+        """Pieces to judge the mesh by: spread over the logarithm of y, over y near its end, and over the losses."""
+        low, high = max(float(self.y[span.first + 1]), _TINY), float(self.y[span.last])
+        depths = np.concatenate([np.geomspace(low, high, 12), np.linspace(0.1, 0.95, 10) * high])
+        by_mass = np.searchsorted(self.y, depths, side="left") - 1
+        by_loss = np.linspace(span.first, span.last - 1, 6)
+        return np.unique(np.clip(np.concatenate([by_mass, by_loss]), span.first, span.last - 1).astype(np.intp))
+
+    def _refine_nodes(self, bounds: Floats, true: Floats, allowed: Floats) -> bool:
+        if len(self.x) > _MOST_NODES:
             return False
-        left, width = self.x[cells], np.diff(self.x)[cells]
-        self._set_nodes(np.concatenate([self.x, *(left + share * width for share in (0.25, 0.5, 0.75))]))
+        best = bounds.argmax(axis=1)
+        cells = np.diff(self.x)
+        parts = _parts((bounds[np.arange(len(best)), best] - true) / np.maximum(allowed, _TINY))
+        # The best place wanders with y: between the places of two sampled rows the mesh must be as fine as at them.
+        place, first = np.unique(self.x[best], return_index=True)
+        width = np.maximum(cells[np.minimum(best, len(cells) - 1)], cells[np.maximum(best - 1, 0)])
+        split = _splits(self.x, place, (width / parts)[first])
+        loose = (bounds > (true + allowed)[:, None]).any(axis=0)
+        split = np.maximum(split, np.where(loose[1:] | loose[:-1], 4, 1))
+        if (split == 1).all():
+            return False
+        self._set_nodes(_divided(self.x, split))
         return True
 
     def _refine_blocks(self, y: Floats, width: Floats, excess: Floats) -> bool:
-        # The excess is of second order: to bring it to 1, a block must shrink by its square root.
-        parts = np.ceil(np.sqrt(np.clip(excess, 0.0, 64.0)))
+        parts = _parts(excess)
         if not (parts > 1).any() or len(self.ends) > _MOST_BLOCKS:
             return False
-        wanted = width / np.maximum(parts, 1.0)
-        starts, spans = self.ends[:-1], np.diff(self.ends)
-        near = (self.ends[1:] > y[0]) & (starts < y[-1])
-        limit = np.interp(starts + 0.5 * spans, y, wanted)
-        pieces = np.where(near, np.clip(np.ceil(spans / limit - 0.01), 1, 8), 1).astype(np.intp)
-        if pieces.sum() > 2 * _MOST_BLOCKS:
+        split = _splits(self.ends, y, width / parts)
+        if (split == 1).all():
             return False
-        owner = np.repeat(np.arange(len(spans)), pieces)
-        inside = np.arange(len(owner)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
-        self._set_blocks(starts[owner] + spans[owner] * inside / pieces[owner])
+        self._set_blocks(_divided(self.ends, split))
         return True
+
+
+def _parts(excess: Floats) -> Floats:
+    # The excess is of second order in the cell: to bring it to 1, the cell must shrink by its square root.
+    return np.ceil(np.sqrt(np.clip(excess, 1.0, 64.0)))
+
+
+def _splits(ends: Floats, place: Floats, wanted: Floats) -> Indices:
+    """Into how many parts each cell must go so that, around and between the places, none is wider than wanted there."""
+    width = np.diff(ends)
+    near = (ends[1:] >= place[0]) & (ends[:-1] <= place[-1])
+    limit = np.interp(ends[:-1] + 0.5 * width, place, wanted)
+    return np.where(near, np.clip(np.ceil(width / limit - 0.01), 1, 8), 1).astype(np.intp)
+
+
+def _divided(ends: Floats, split: Indices) -> Floats:
+    owner = np.repeat(np.arange(len(split)), split)
+    inside = np.arange(len(owner)) - np.repeat(np.cumsum(split) - split, split)
+    return np.append(ends[:-1][owner] + np.diff(ends)[owner] * inside / split[owner], ends[-1])
 
 
 def _interpolate(at0: Floats, at1: Floats, block: Indices, share: Floats) -> Floats:

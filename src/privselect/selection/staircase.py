@@ -10,6 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from privselect.counts.base import Count
     from privselect.pairs import DominatingPair
     from privselect.selection.weight import Weight
 
@@ -55,3 +56,30 @@ class Staircase:
         rounding = 1.0 - 4.0 * self.pair.relative_rounding
         kept = np.where(self.x + y1 <= 1.0, gain * rounding - np.exp(epsilon) * cost / rounding, 0.0)
         return float(weight.scale * np.maximum(kept, 0.0).sum() * rounding)
+
+    def selected_pair(self, count: Count) -> DominatingPair:
+        """The pair (A, A') of the selection under this very order: a real mechanism's, so dominated by the selection's own.
+
+        ``A = integral of phi'(1-u) du`` over each piece, by Gauss-Legendre on parts over which phi' changes little.
+        """
+        from privselect.pairs import DominatingPair
+        from privselect.selection.weight import Weight
+
+        weight = Weight(count, 0.0)
+        p, q, _ = self.order()
+        zero = np.array([count.probability_of_zero()])
+        a, b = (np.concatenate([zero, _integrals(weight, np.concatenate([[0.0], np.cumsum(mass)]))]) for mass in (p, q))
+        kept = (a > 0.0) & (b > 0.0)
+        order = np.argsort(np.log(a[kept]) - np.log(b[kept]), kind="stable")
+        p_only, q_only = float(a[(a > 0.0) & (b == 0.0)].sum()), float(b[(b > 0.0) & (a == 0.0)].sum())
+        return DominatingPair(a[kept][order], b[kept][order], p_only, q_only)
+
+
+def _integrals(weight: Weight, ends: Floats) -> Floats:
+    ends = np.minimum(ends, 1.0)
+    fine = np.unique(np.concatenate([ends, weight.decline(0.05)]))
+    nodes, shares = np.polynomial.legendre.leggauss(6)
+    middle, half = 0.5 * (fine[1:] + fine[:-1]), 0.5 * np.diff(fine)
+    parts = weight.scale * half * (weight.at(middle[:, None] + half[:, None] * nodes) @ shares)
+    piece = np.searchsorted(ends, fine[:-1], side="right") - 1
+    return np.bincount(np.clip(piece, 0, len(ends) - 2), weights=parts, minlength=len(ends) - 1)

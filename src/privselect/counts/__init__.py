@@ -1,0 +1,12 @@
+"""The laws of K, the random number of trials: one file each."""
+
+from privselect.counts.base import Count
+from privselect.counts.binomial import Binomial
+from privselect.counts.finite import Finite
+from privselect.counts.fixed import Fixed
+from privselect.counts.geometric import Geometric
+from privselect.counts.logarithmic import Logarithmic
+from privselect.counts.negative_binomial import NegativeBinomial
+from privselect.counts.poisson import Poisson
+
+__all__ = ["Binomial", "Count", "Finite", "Fixed", "Geometric", "Logarithmic", "NegativeBinomial", "Poisson"]

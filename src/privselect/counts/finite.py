@@ -1,0 +1,137 @@
+"""Any law on finitely many values."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from bisect import bisect_left
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from itertools import accumulate
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from privselect.counts.base import LARGEST, Count
+from privselect.counts.sampler import Sampler
+from privselect.counts.table import Table
+from privselect.errors import ParameterError
+from privselect.parameters import UNIT, check_array, check_exact, check_number, whole
+from privselect.text import register, write_value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from privselect.counts.sampler import Entropy
+
+Weights = tuple[tuple[int, int], ...]
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Finite(Count):
+    """K by a table ``{k: weight}``: ``phi'(1-u) = sum_k k P(k) (1-u)^(k-1)``.
+
+    Whole weights are shares of their sum. Weights that are not all whole are probabilities and must sum to exactly 1, a float
+    standing for the decimal it is written as. They are kept as whole numbers in lowest terms, in ascending order of k.
+    """
+
+    text_name: ClassVar[str] = "finite"
+    pmf: Weights = dataclasses.field(metadata={"positional": True})  # type: ignore[misc]  # cap is keyword-only, which mypy cannot see
+
+    def __init__(self, pmf: Mapping[int, float | Fraction] | Weights, *, cap: int | None = None) -> None:
+        object.__setattr__(self, "pmf", _whole_weights(pmf))
+        object.__setattr__(self, "cap", cap)
+        Count.__post_init__(self)
+
+    def _check(self) -> None:
+        kept = self._kept()
+        if not kept or kept[-1][0] == 0:
+            least = next(k for k, _ in self.pmf if k > 0)
+            raise ParameterError(f"`cap` must be at least {least}, the least K >= 1 that this law can draw, got {self.cap}")
+
+    def _written_arguments(self) -> Iterator[str]:
+        yield write_value(dict(self.pmf))
+        if self.cap is not None:
+            yield f"cap={self.cap}"
+
+    def _kept(self) -> Weights:
+        return tuple(entry for entry in self.pmf if self.cap is None or entry[0] <= self.cap)
+
+    @property
+    def largest(self) -> int:
+        """The greatest possible K."""
+        return self._kept()[-1][0]
+
+    def log_dpgf(self, u: ArrayLike) -> NDArray[np.float64]:
+        """``log sum_k k P(k) (1-u)^(k-1)`` for u in [0, 1]."""
+        array = check_array("u", u, UNIT)
+        return _table_of(self).log_dpgf(array.reshape(-1)).reshape(array.shape)
+
+    def log_pmf(self, k: ArrayLike) -> NDArray[np.float64]:
+        """``log P(K = k)``, minus infinity where k cannot be drawn."""
+        return _table_of(self).log_pmf(np.asarray(k, dtype=np.float64))
+
+    def expected(self) -> float:
+        """``E K``, after the cap."""
+        kept = self._kept()
+        return sum(k * weight for k, weight in kept) / sum(weight for _, weight in kept)
+
+    def _quantile(self, q: float) -> int:
+        kept = self._kept()
+        sums = list(accumulate(weight for _, weight in kept))
+        # Here ties are decided exactly, q standing for the decimal it is written as.
+        return kept[bisect_left(sums, check_exact("q", q) * sums[-1])][0]
+
+    def _draw(self, entropy: Entropy) -> int:
+        return _sampler_of(self).draw(entropy)
+
+
+def _whole_weights(pmf: object) -> Weights:
+    if isinstance(pmf, tuple):
+        pmf = dict(pmf)
+    if not isinstance(pmf, Mapping):
+        raise ParameterError(f"`pmf` must be a table such as {{0: 1, 5: 9}}, got {type(pmf).__name__}")
+    exact: dict[int, Fraction] = {}
+    for k, weight in pmf.items():
+        value = check_exact("weight", weight)
+        if value < 0:
+            raise ParameterError(f"each weight of a pmf must be >= 0, got {write_value(weight)}")
+        exact[int(check_number("k", k, whole(0, LARGEST)))] = value
+    if not any(weight and k for k, weight in exact.items()):
+        raise ParameterError(f"a pmf must give some k >= 1 a positive weight, got {_shown(pmf)}")
+    total = sum(exact.values(), Fraction(0))
+    if total != 1 and any(weight.denominator > 1 for weight in exact.values()):
+        raise ParameterError(f"a pmf must sum to 1, got {_decimal(total)}")
+    shared = math.lcm(*(weight.denominator for weight in exact.values()))
+    weights = {k: int(weight * shared) for k, weight in sorted(exact.items()) if weight}
+    divisor = math.gcd(*weights.values())
+    return tuple((k, weight // divisor) for k, weight in weights.items())
+
+
+def _shown(pmf: Mapping[object, object]) -> str:
+    text = write_value(dict(pmf))
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _decimal(x: Fraction) -> str:
+    """A sum that misses 1 by little must not be shown as 1."""
+    near = float(x)
+    return repr(near) if near != 1.0 else f"1 {'+' if x > 1 else '-'} {float(abs(x - 1)):.3g}"
+
+
+@lru_cache(maxsize=32)
+def _table_of(law: Finite) -> Table:
+    kept = law._kept()  # noqa: SLF001 -- the cache cannot live in a slotted object
+    top = max(weight for _, weight in kept)
+    logs = [math.log(weight / top) if weight / top > 1e-290 else math.log(weight) - math.log(top) for _, weight in kept]
+    return Table(np.array([k for k, _ in kept], dtype=np.float64), np.array(logs))
+
+
+@lru_cache(maxsize=32)
+def _sampler_of(law: Finite) -> Sampler:
+    return Sampler.of_weights(law._kept())  # noqa: SLF001

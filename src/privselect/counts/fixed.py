@@ -1,0 +1,59 @@
+"""A fixed number of trials."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from privselect.counts.base import LARGEST, Count
+from privselect.errors import ParameterError
+from privselect.parameters import UNIT, check_array, parameter, whole
+from privselect.text import register
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from privselect.counts.sampler import Entropy
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Fixed(Count):
+    """K = k always: ``phi'(1-u) = k (1-u)^(k-1)``."""
+
+    text_name: ClassVar[str] = "fixed"
+    k: int = parameter(whole(1, LARGEST))
+
+    def _check(self) -> None:
+        if self.cap is not None and self.cap < self.k:
+            raise ParameterError(f"`cap` must be at least k = {self.k}, the only K that fixed draws, got {self.cap}")
+
+    @property
+    def largest(self) -> int:
+        """The greatest possible K."""
+        return self.k
+
+    def log_dpgf(self, u: ArrayLike) -> NDArray[np.float64]:
+        """``log k + (k-1) log(1-u)`` for u in [0, 1]."""
+        array = check_array("u", u, UNIT)
+        if self.k == 1:
+            return np.zeros_like(array)
+        with np.errstate(divide="ignore"):  # u = 1
+            return np.asarray(math.log(self.k) + (self.k - 1) * np.log1p(-array))
+
+    def log_pmf(self, k: ArrayLike) -> NDArray[np.float64]:
+        """``log P(K = k)``, minus infinity where k cannot be drawn."""
+        return np.where(np.asarray(k, dtype=np.float64) == self.k, 0.0, -np.inf)
+
+    def expected(self) -> float:
+        """``E K = k``."""
+        return float(self.k)
+
+    def _quantile(self, q: float) -> int:  # noqa: ARG002 -- the same for every q
+        return self.k
+
+    def _draw(self, entropy: Entropy) -> int:  # noqa: ARG002 -- nothing to draw
+        return self.k

@@ -1,0 +1,34 @@
+"""The geometric law."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from privselect.counts.truncated import GAMMA, MEAN, Truncated
+from privselect.parameters import parameter
+from privselect.text import register
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Geometric(Truncated):
+    """K ~ geometric on 1, 2, ...: after each trial, stop with probability gamma = 1/mean. This is D(1, gamma).
+
+    ``phi'(1-u) = (1/gamma) (gamma/(gamma + (1-gamma) u))^2``.
+    """
+
+    text_name: ClassVar[str] = "geometric"
+    mean: float | None = parameter(MEAN, default=None)
+    gamma: float | None = parameter(GAMMA, default=None)
+
+    @property
+    def eta(self) -> float:  # type: ignore[override]
+        """The shape of this law in the family D(eta, gamma)."""
+        return 1.0
+
+    def _log_cdf(self, k: int) -> float:
+        """``P(K <= k) = 1 - (1-gamma)^k``."""
+        gamma = self.resolved_gamma
+        return 0.0 if gamma == 1.0 else math.log(-math.expm1(k * math.log1p(-gamma)))

@@ -1,0 +1,13 @@
+"""What one trial leaks: one frozen description per file."""
+
+from privselect.mechanisms.approximate import Approximate
+from privselect.mechanisms.base import Mechanism
+from privselect.mechanisms.dpsgd import DPSGD
+from privselect.mechanisms.gaussian import Gaussian
+from privselect.mechanisms.gaussian_dp import GaussianDP
+from privselect.mechanisms.laplace import Laplace
+from privselect.mechanisms.mixture import Mixture
+from privselect.mechanisms.points import Points
+from privselect.mechanisms.pure import Pure
+
+__all__ = ["DPSGD", "Approximate", "Gaussian", "GaussianDP", "Laplace", "Mechanism", "Mixture", "Points", "Pure"]

@@ -1,0 +1,36 @@
+"""Gaussian DP with a leak."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from privselect.mechanisms.base import Mechanism
+from privselect.mechanisms.gaussian import gaussian_bracket
+from privselect.mechanisms.neighbours import ANY, check_relation
+from privselect.pairs import Bracket, DominatingPair
+from privselect.parameters import POSITIVE, Range, parameter
+from privselect.text import register
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class GaussianDP(Mechanism):
+    """(mu, delta)-approximate Gaussian DP: with probability ``delta`` everything leaks, otherwise at most N(mu, 1) against N(0, 1)."""
+
+    text_name = "gdp"
+
+    mu: float = parameter(POSITIVE)
+    delta: float = parameter(Range(0.0, 1.0), default=0.0)
+    neighbours: str = field(default=ANY)  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        super(GaussianDP, self).__post_init__()
+        check_relation(self.neighbours)
+
+    def _make_brackets(self) -> tuple[Bracket, ...]:
+        clean = gaussian_bracket(self.mu)
+        return (Bracket(self._leaking(clean.upper), tuple(map(self._leaking, clean.lowers))),)
+
+    def _leaking(self, pair: DominatingPair) -> DominatingPair:
+        kept = 1.0 - self.delta
+        return DominatingPair(kept * pair.p, kept * pair.q, kept * pair.p_only + self.delta, kept * pair.q_only + self.delta)

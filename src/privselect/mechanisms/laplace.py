@@ -1,0 +1,60 @@
+"""The Laplace mechanism."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from privselect.mechanisms.base import Mechanism
+from privselect.mechanisms.neighbours import ANY, check_relation
+from privselect.pairs import Bracket, DominatingPair, connect_the_dots
+from privselect.parameters import POSITIVE, parameter
+from privselect.text import register
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    Floats = NDArray[np.float64]
+
+_CELLS = 2000
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Laplace(Mechanism):
+    """Laplace noise on a query of L1 sensitivity 1: densities ``exp(-|x|/scale)`` around 0 and around 1.
+
+    Outside [0, 1] the loss is constant, +-1/scale, with mass 1/2 on the likely side; inside, a loss l has x = (1 + scale l)/2
+    on the way from one centre to the other.
+    """
+
+    text_name = "laplace"
+
+    scale: float = parameter(POSITIVE)
+    neighbours: str = field(default=ANY)  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        super(Laplace, self).__post_init__()
+        check_relation(self.neighbours)
+
+    def _make_brackets(self) -> tuple[Bracket, ...]:
+        most = min(1.0 / self.scale, 700.0)
+        knots = np.linspace(-most, most, _CELLS + 1)
+        # P has its centre where the loss is +most: inside, P(loss < l) = exp((l - most)/2)/2, and Q is its reflection.
+        inner_p = 0.5 * np.exp(0.5 * (knots[:-1] - most)) * np.expm1(0.5 * np.diff(knots))
+        inner_q = inner_p[::-1]
+        far = 0.5 * np.exp(-most)
+        p = np.concatenate([[far], inner_p, [0.5]])
+        q = np.concatenate([[0.5], inner_q, [far]])
+        atoms = np.zeros_like(knots)
+        atoms[0], atoms[-1] = far, 0.5
+        cell_p, cell_q = np.concatenate([[0.0], inner_p, [0.0]]), np.concatenate([[0.0], inner_q, [0.0]])
+        return (Bracket(connect_the_dots(knots, cell_p, cell_q, atoms), (DominatingPair(p, q),)),)
+
+    def renyi_at(self, alpha: ArrayLike) -> Floats:
+        a, most = np.asarray(alpha, dtype=np.float64), 1.0 / self.scale
+        # log( a/(2a-1) e^((a-1) most) + (a-1)/(2a-1) e^(-a most) ) / (a-1)
+        high = np.log(a / (2 * a - 1)) + (a - 1) * most
+        return np.asarray(np.logaddexp(high, np.log((a - 1) / (2 * a - 1)) - a * most) / (a - 1) * (1.0 + 1e-12))

@@ -1,0 +1,70 @@
+"""**Mixture**: each trial draws its candidate from a fixed law, and candidates may differ in what they leak."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from privselect.errors import ParameterError
+from privselect.mechanisms.base import Mechanism
+from privselect.mechanisms.neighbours import agreed
+from privselect.pairs import Bracket, DominatingPair
+from privselect.parameters import check_exact
+from privselect.text import Weighted, register
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Mixture(Mechanism):
+    """Draw candidate j with probability ``weight_j``, run it, and show j with its output: ``delta = sum weight_j delta_j``.
+
+    Holds when the law of the candidate is fixed before the data is touched and is the sampler's true law: weights are exact
+    rationals. Not valid where the choice of candidate may depend on the data. Label: **Mixture**.
+    """
+
+    text_name = "mixture"
+
+    parts: tuple[Weighted, ...] = field(metadata={"variadic": True})
+
+    def __post_init__(self) -> None:
+        parts = tuple(_part(entry) for entry in self.parts)
+        total = sum(part.weight for part in parts)
+        if total != 1:
+            raise ParameterError(f"the weights of a mixture must sum to 1, got {total} ({float(total):g})")
+        object.__setattr__(self, "parts", parts)
+        agreed((part.thing.neighbours, part.thing) for part in parts)  # refuse at once what does not fit together
+
+    @property
+    def neighbours(self) -> str:
+        return agreed((part.thing.neighbours, part.thing) for part in self.parts)
+
+    def _make_brackets(self) -> tuple[Bracket, ...]:
+        by_part = [(float(part.weight), {bracket.direction: bracket for bracket in part.thing.brackets}) for part in self.parts]
+        symmetric = all("both" in brackets for _, brackets in by_part)
+        return tuple(
+            _joined([(weight, brackets.get("both") or brackets[direction]) for weight, brackets in by_part], direction)
+            for direction in (("both",) if symmetric else ("remove", "add"))
+        )
+
+
+def _joined(parts: list[tuple[float, Bracket]], direction: str) -> Bracket:
+    upper = DominatingPair.union([(weight, bracket.upper) for weight, bracket in parts])
+    proved = all(bracket.lowers for _, bracket in parts)
+    lowers = (DominatingPair.union([(weight, bracket.lowers[0]) for weight, bracket in parts]),) if proved else ()
+    return Bracket(upper, lowers, direction)
+
+
+def _part(entry: Any) -> Weighted:
+    if isinstance(entry, Weighted):
+        weight, thing = entry.weight, entry.thing
+    else:
+        try:
+            weight, thing = entry
+        except (TypeError, ValueError):
+            raise ParameterError(f"each part of a mixture must be weight * mechanism, got {entry}") from None
+    exact = check_exact("weight", weight)
+    if exact <= 0:
+        raise ParameterError(f"each weight of a mixture must be in (0, 1], got {exact}")
+    if not isinstance(thing, Mechanism):
+        raise ParameterError(f"each part of a mixture must be a mechanism, got {thing}")
+    return Weighted(exact, thing)

@@ -1,0 +1,34 @@
+"""Which data sets are neighbours, and whether parts of a mechanism agree on it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from privselect.errors import NeighbourError, ParameterError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+ADD_REMOVE = "add_remove"
+REPLACE_ONE = "replace_one"
+ANY = "any"  # the sensitivity is stated for whatever relation the caller uses: it goes with either
+RELATIONS = (ANY, ADD_REMOVE, REPLACE_ONE)
+
+
+def check_relation(value: Any) -> str:
+    """``value`` if it is a known relation, or one clear sentence."""
+    if value not in RELATIONS:
+        raise ParameterError(f"`neighbours` must be one of {', '.join(RELATIONS)}, got {value}")
+    return str(value)
+
+
+def agreed(parts: Iterable[tuple[str, object]]) -> str:
+    """The one relation that all parts, given as (relation, part), are stated for."""
+    found, first = ANY, None
+    for relation, part in parts:
+        if relation == ANY or relation == found:
+            continue
+        if found != ANY:
+            raise NeighbourError(f"parts disagree on neighbouring data sets: {first} is stated for {found}, {part} for {relation}")
+        found, first = relation, part
+    return found

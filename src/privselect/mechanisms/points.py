@@ -1,0 +1,45 @@
+"""A mechanism of which only (epsilon, delta) guarantees are known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from privselect.errors import ParameterError
+from privselect.mechanisms.base import Mechanism
+from privselect.mechanisms.neighbours import ANY, check_relation
+from privselect.pairs import Bracket, pair_from_points
+from privselect.parameters import Range, check_number
+from privselect.text import register
+
+POINT_EPSILON = Range(0.0, 700.0, high_open=False)
+POINT_DELTA = Range(0.0, 1.0)
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Points(Mechanism):
+    """Every ``(epsilon_i, delta_i)`` holds, in both directions, and nothing else is known: the worst such mechanism is assumed."""
+
+    text_name = "points"
+
+    points: tuple[tuple[float, float], ...] = field(metadata={"variadic": True})
+    neighbours: str = field(default=ANY, kw_only=True)  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        check_relation(self.neighbours)
+        object.__setattr__(self, "points", tuple(_point(entry) for entry in self.points))
+        if not self.points:
+            raise ParameterError("`points` needs at least one (epsilon, delta), got none")
+
+    def _make_brackets(self) -> tuple[Bracket, ...]:
+        pair = pair_from_points(self.points)
+        return (Bracket(pair, (pair,)),)
+
+
+def _point(entry: Any) -> tuple[float, float]:
+    try:
+        epsilon, delta = entry
+    except (TypeError, ValueError):
+        raise ParameterError(f"each of `points` must be a pair (epsilon, delta), got {entry}") from None
+    return check_number("epsilon", epsilon, POINT_EPSILON), check_number("delta", delta, POINT_DELTA)

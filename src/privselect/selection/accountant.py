@@ -1,0 +1,149 @@
+"""One ordered pair of neighbours, one law of K: the least proved upper and the greatest proved lower bound."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from privselect.selection.exact import ExactLower, ExactUpper
+from privselect.selection.ratio import log_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from privselect.counts.base import Count
+    from privselect.pairs import Bracket, DominatingPair
+
+LARGEST_EPSILON = 700.0  # e^epsilon must stay a float; beyond it, epsilon is reported as infinite
+_CLOSE = 3e-5  # in log delta: an epsilon whose delta is this near the asked one is good enough
+
+
+class Accountant:
+    """Bounds on the selection's delta and epsilon, all for epsilon >= 0.
+
+    ``composed`` are pairs that dominate the release of all trials; given where K is bounded, they bound the selection too.
+    """
+
+    def __init__(self, bracket: Bracket, count: Count, composed: DominatingPair | None = None) -> None:
+        self.bracket, self.count, self.composed = bracket, count, composed
+        self._mean = count.expected()
+
+    @cached_property
+    def _log_ratio(self) -> float:
+        return log_ratio(self.bracket.upper, self.count)
+
+    # The engines carry a mesh that adapts as it is used. Each question starts from a fresh one, so that an answer never
+    # depends on what was asked before.
+
+    def upper(self, epsilon: float) -> float:
+        """The least of Exact, Ratio and, for bounded K, plain composition."""
+        return self._least(ExactUpper(self.bracket.upper, self.count), min(epsilon, LARGEST_EPSILON))
+
+    def lower(self, epsilon: float) -> float:
+        """The greatest over the dominated pairs at hand; 0 where there is none."""
+        if epsilon > LARGEST_EPSILON:
+            return 0.0
+        return max((ExactLower(pair, self.count).delta(epsilon) for pair in self.bracket.lowers), default=0.0)
+
+    def epsilons(self, delta: float, at_least: float = 0.0) -> tuple[float, float]:
+        """(lower, upper): an epsilon at which some mechanism under the pair still exceeds delta, and one that is safe.
+
+        The search for the upper one stops at ``at_least`` where that is safe already.
+        """
+        exact = ExactUpper(self.bracket.upper, self.count)
+        upper = self._safe_epsilon(exact, delta, at_least)
+        engines = [ExactLower(pair, self.count, mesh_of=exact) for pair in self.bracket.lowers]
+        if not engines or upper == 0.0:
+            return 0.0, upper
+
+        def bound(epsilon: float) -> float:
+            return max(engine.delta(epsilon) for engine in engines)
+
+        near = min(upper, LARGEST_EPSILON) * (1.0 + 1e-9)
+        return _search(bound, delta, near, 0.0, self._slope(delta), near * (1.0 - 3e-5), from_below=True), upper
+
+    def _safe_epsilon(self, exact: ExactUpper, delta: float, at_least: float) -> float:
+        ratio = self._ratio_epsilon(delta)
+        if at_least > 0.0 and (ratio <= at_least or self._least(exact, at_least) <= delta):
+            return at_least
+        slope, guess = self._slope(delta), 0.97 * min(ratio, LARGEST_EPSILON)
+        for _ in range(3):
+            rough = exact.field.rough_delta(guess)
+            if rough > 0.0 and math.isfinite(ratio):
+                step = guess + math.log(rough / delta) / slope
+                guess = min(max(step, 0.5 * guess), ratio)
+        return _search(lambda e: self._least(exact, e), delta, ratio, at_least, slope, guess)
+
+    def _least(self, exact: ExactUpper, epsilon: float) -> float:
+        pair = self.bracket.upper
+        bounds = [exact.delta(epsilon)]
+        bounds.append(self._mean * float(pair.hockey_stick(epsilon - self._log_ratio, side=1)) * (1.0 + 1e-12))
+        if self.composed is not None:
+            bounds.append(float(self.composed.hockey_stick(epsilon, side=1)))
+        # A law sampled within total variation t of its name costs (1 + e^epsilon) t more.
+        return min(min(bounds) + (1.0 + math.exp(epsilon)) * self.count.sampling_error, 1.0)
+
+    def _ratio_epsilon(self, delta: float) -> float:
+        wanted = delta / self._mean * (1.0 - 1e-12)
+        base = float(self.bracket.upper.epsilon_at(wanted, side=1)) if wanted < 1.0 else 0.0
+        return base + self._log_ratio if base > 0.0 and self.count.sampling_error == 0.0 else math.inf
+
+    def _slope(self, delta: float) -> float:
+        """Roughly ``-d log(delta) / d epsilon`` where the base reaches delta/m: a first step for the search."""
+        pair = self.bracket.upper
+        base = float(pair.epsilon_at(min(delta / self._mean, 0.5), side=1))
+        if not 0.0 < base < LARGEST_EPSILON:
+            return 5.0
+        step = 0.02 * base
+        here, there = pair.hockey_stick(np.array([base - step, base]))
+        return float(np.clip(math.log(max(here, 1e-300) / max(there, 1e-300)) / step, 0.2, 1e4)) if there > 0.0 else 20.0
+
+
+def _search(
+    bound: Callable[[float], float], delta: float, high: float, low: float, slope: float, point: float, *, from_below: bool = False
+) -> float:
+    """Where the nonincreasing ``bound`` crosses delta, on the safe side: above it, or below it with ``from_below``.
+
+    ``high`` is known to be on the right of the crossing (infinite: unknown), ``low`` on its left, ``point`` is a first guess and
+    ``slope`` one of -d log(bound). Secant steps on log(bound), kept inside the bracket; the answer is always a point that was
+    evaluated, or an end of the first bracket.
+    """
+    log_delta = math.log(delta)
+
+    def excess(epsilon: float) -> float:
+        value = bound(epsilon)
+        return math.log(value) - log_delta if value > 0.0 else -math.inf
+
+    if math.isinf(high):
+        high = max(2.0 * low, 1.0)
+        while excess(high) > 0.0:
+            if high >= LARGEST_EPSILON:
+                return math.inf
+            low, high = high, min(2.0 * high, LARGEST_EPSILON)
+    aim = _CLOSE / 3.0 if from_below else -_CLOSE / 3.0
+    previous: tuple[float, float] | None = None
+    tried_zero = False
+    for _ in range(60):
+        if high - low <= 1e-8 * high:
+            break
+        point = point if low < point < high else 0.5 * (low + high)
+        if low == 0.0 and point < 1e-3 * high and not tried_zero:
+            point, tried_zero = 0.0, True  # large deltas: is any epsilon needed at all?
+        value = excess(point)
+        if value > 0.0:
+            low = point
+        else:
+            high = point
+        if abs(value) <= _CLOSE and (value > 0.0) == from_below:
+            break
+        if math.isfinite(value):
+            if previous is not None and previous[1] != value:
+                slope = max((previous[1] - value) / (point - previous[0]), 1e-3)
+            previous = (point, value)
+            point = point + (value - aim) / slope
+        else:
+            point = math.nan
+    return low if from_below else high

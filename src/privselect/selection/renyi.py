@@ -1,0 +1,137 @@
+"""The Renyi baselines: Papernot and Steinke's bounds for selection, and the way from Renyi to (epsilon, delta).
+
+An ``rdp`` curve is a function from an array of orders alpha > 1 to upper bounds on the base's Renyi divergence, the greater of the two
+orders of the neighbours, infinite where nothing is known.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from privselect.counts import Poisson
+from privselect.counts.truncated import Truncated
+from privselect.parameters import NON_NEGATIVE, OPEN_UNIT, Range, check_array, check_number
+from privselect.selection.paper import covered
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from privselect.counts.base import Count
+    from privselect.pairs import DominatingPair
+
+    Floats = NDArray[np.float64]
+    Curve = Callable[[Floats], Floats]
+
+# Neighbours differ by 2%: the loss in an optimum over alpha is of second order in that.
+ORDERS = 1.0 + np.geomspace(1e-3, 1e6, 1050)
+_UP = 1.0 + 1e-12
+_CHUNK = 2_000_000  # numbers held at once
+
+
+def thm_rdp_negbin(rdp: Curve, count: Count, alpha: ArrayLike) -> Floats:
+    r"""The selection's Renyi divergence of order alpha for K ~ D(eta, gamma).
+
+    Claim: ``rdp(a) + (1+eta) (1 - 1/ah) rdp(ah) + (1+eta) log(1/gamma)/ah + log(m)/(a-1)`` for every order ah >= 1. The least over ah is
+    taken, and, as Renyi divergences grow with the order, the least over all orders from alpha on.
+
+    Holds when K ~ D(eta, gamma) without a cap and the curve covers both orders of the neighbours. Label: thm:rdp_negbin.
+    """
+    law = covered(count, Truncated, "thm:rdp_negbin", "truncated negative binomial laws")
+    hat = np.concatenate([[1.0], ORDERS])
+    base = np.concatenate([[0.0], _least_from_here_on(rdp(ORDERS))])  # at ah = 1 the factor 1 - 1/ah leaves nothing
+    constant = (1.0 + law.eta) * np.min((1.0 - 1.0 / hat) * base - np.log(law.resolved_gamma) / hat)
+    log_mean = np.log(law.expected())
+    return _over_larger_orders(lambda a: (rdp(a) + constant + log_mean / (a - 1.0)) * _UP, alpha)
+
+
+def thm_rdp_poisson(rdp: Curve, profile: Curve, count: Count, alpha: ArrayLike) -> Floats:
+    r"""The selection's Renyi divergence of order alpha for K ~ Poisson(m).
+
+    Claim: ``rdp(a) + m dh + log(m)/(a-1)`` if the base is (eh, dh)-DP and ``exp(eh) <= 1 + 1/(a-1)``. The greatest such eh is used, and
+    dh is read off the base's profile, not off its Renyi curve.
+
+    The claim leaves out the outcome of K = 0, which both data sets give with chance ``exp(-m)``; for m < 1 it cannot hold without it
+    (see docs/errata.md). Here that outcome is counted: ``log( exp((a-1)(rdp(a) + m dh)) m + exp(-m) )/(a-1)``.
+
+    Holds when K ~ Poisson(m) without a cap, and curve and profile cover both orders. Label: thm:rdp_poisson.
+    """
+    law = covered(count, Poisson, "thm:rdp_poisson", "Poisson laws")
+
+    def at(orders: Floats) -> Floats:
+        allowed = profile(np.nextafter(np.log1p(1.0 / (orders - 1.0)), -np.inf))
+        winner = (orders - 1.0) * (rdp(orders) + law.mean * allowed) + np.log(law.mean)
+        return np.asarray(np.logaddexp(winner, -law.mean) / (orders - 1.0) * _UP)
+
+    return _over_larger_orders(at, alpha)
+
+
+def lem_rdp_to_dp(rdp: Curve, epsilon: ArrayLike) -> Floats:
+    r"""Delta at each epsilon >= 0 from a Renyi curve.
+
+    Claim, for every order a > 1: ``delta(e) <= exp((a-1)(rdp(a) - e))/a (1 - 1/a)^(a-1)``. The least over a grid of orders is taken.
+
+    Holds when the curve is an upper bound for both orders of the neighbours. Label: lem:rdp_to_dp.
+    """
+    eps = check_array("epsilon", epsilon, NON_NEGATIVE)
+    a, values = _finite(rdp)
+    if len(a) == 0:
+        return np.ones(eps.shape)
+    log_delta = (a - 1.0) * (values - eps[..., None] + np.log1p(-1.0 / a)) - np.log(a)
+    rounding = 4e-16 * a * (values + eps[..., None] + 2.0) + 1e-14
+    return np.asarray(np.exp(np.minimum((log_delta + rounding).min(axis=-1), 0.0)))
+
+
+def lem_rdp_to_dp_epsilon(rdp: Curve, delta: float) -> float:
+    """The least epsilon >= 0 at which :func:`lem_rdp_to_dp`, solved for epsilon order by order, gives delta."""
+    wanted = check_number("delta", delta, OPEN_UNIT)
+    a, values = _finite(rdp)
+    if len(a) == 0:
+        return np.inf
+    epsilon = values + np.log1p(-1.0 / a) - (np.log(wanted) + np.log(a)) / (a - 1.0)
+    return max(float(epsilon.min()) * _UP + 1e-14, 0.0)
+
+
+def renyi_of_pair(pair: DominatingPair, alpha: ArrayLike) -> Floats:
+    """``D_alpha(P||P') = log(sum p^alpha q^(1-alpha))/(alpha-1)``, in logs, rounded up; infinite where P has mass that P' has not."""
+    orders = _checked_orders(alpha)
+    if pair.p_only > 0.0:
+        return np.full(orders.shape, np.inf)
+    flat = orders.reshape(-1)
+    log_p, losses = np.log(pair.p), pair.losses
+    size = max(_CHUNK // len(log_p), 1)
+    sums = np.empty(len(flat))
+    for start in range(0, len(flat), size):
+        power = flat[start : start + size, None] - 1.0
+        terms = log_p + power * losses
+        top = terms.max(axis=1)
+        with np.errstate(under="ignore"):
+            sums[start : start + size] = top + np.log(np.exp(terms - top[:, None]).sum(axis=1))
+    # Each mass and each loss is right to the pair's rounding, each exponent to a few units of its largest part (|log p| < 746).
+    rounding = (2.0 * flat + 1.0) * pair.relative_rounding + 1e-12 * flat
+    return np.maximum((sums + rounding) / (flat - 1.0), 0.0).reshape(orders.shape)
+
+
+def _finite(rdp: Curve) -> tuple[Floats, Floats]:
+    values = _least_from_here_on(rdp(ORDERS))
+    known = np.isfinite(values)
+    return ORDERS[known], values[known]
+
+
+def _least_from_here_on(values: Floats) -> Floats:
+    least: Floats = np.minimum.accumulate(values[::-1])[::-1]
+    return least
+
+
+def _over_larger_orders(bound: Curve, alpha: ArrayLike) -> Floats:
+    """``bound`` at each order, or at a larger one of the grid where that is less."""
+    orders = _checked_orders(alpha)
+    beyond = np.append(_least_from_here_on(bound(ORDERS)), np.inf)
+    return np.asarray(np.minimum(bound(orders), beyond[np.searchsorted(ORDERS, orders)]))
+
+
+def _checked_orders(alpha: ArrayLike) -> Floats:
+    return check_array("alpha", alpha, Range(1.0, np.inf, low_open=True))

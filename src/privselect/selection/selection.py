@@ -1,0 +1,160 @@
+"""Private selection itself: draw K, run K trials, release only the best. It is a mechanism again, so it nests."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from privselect.counts.base import Count
+from privselect.errors import ParameterError
+from privselect.interval import Interval
+from privselect.mechanisms.base import Mechanism, plain
+from privselect.pairs import Bracket, pair_from_curve
+from privselect.parameters import OPEN_UNIT, REAL, check_array
+from privselect.selection.accountant import LARGEST_EPSILON, Accountant
+from privselect.selection.exact import ExactLower
+from privselect.text import register
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from privselect.pairs import DominatingPair
+
+    Floats = NDArray[np.float64]
+
+_MOST_COMPOSED = 32  # a bounded K up to this is also bounded by releasing every trial
+_CURVE_FALL = 0.15  # fall of log delta between the knots of a nested selection's curve
+_CURVE_FLOOR = 1e-25  # where that curve stops; the rest counts as infinite loss
+_ORDERS_AT = (1e-2, 1e-4, 1e-6, 1e-9)  # deltas for which a nested selection offers its worst orders
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Selection(Mechanism):
+    """Draw K from ``count``, run ``mechanism`` K times, release the best-scoring output alone (a fixed symbol if K = 0)."""
+
+    text_name = "selection"
+
+    mechanism: Mechanism = field(metadata={"positional": True})
+    count: Count = field(metadata={"positional": True})
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.mechanism, Mechanism):
+            raise ParameterError(f"`mechanism` must be a mechanism such as gaussian(sigma=4), got {self.mechanism}")
+        if not isinstance(self.count, Count):
+            raise ParameterError(f"`count` must be a law of K such as geometric(mean=30), got {self.count}")
+
+    @property
+    def neighbours(self) -> str:
+        return self.mechanism.neighbours
+
+    def delta_at(self, epsilon: ArrayLike) -> Interval:
+        eps = check_array("epsilon", epsilon, REAL)
+        proved = all(bracket.lowers for bracket in self.mechanism.brackets)
+        uppers = _each(self._upper, eps)
+        lowers = np.minimum(_each(self._lower, eps), uppers) if proved else None
+        return Interval(None if lowers is None else plain(lowers), plain(uppers))
+
+    def epsilon_at(self, delta: ArrayLike) -> Interval:
+        wanted = check_array("delta", delta, OPEN_UNIT)
+        proved = all(bracket.lowers for bracket in self.mechanism.brackets)
+        pairs = [_epsilon_interval(self._accountants(), d) for d in wanted.ravel().tolist()]
+        uppers = np.array([upper for _, upper in pairs]).reshape(wanted.shape)
+        lowers = np.array([lower for lower, _ in pairs]).reshape(wanted.shape)
+        return Interval(plain(lowers) if proved else None, plain(uppers))
+
+    def selection_gap(self, delta: float) -> float:
+        """``upper/lower - 1`` in epsilon with both ends on the same discrete pair: what the selection step alone leaves open."""
+        (wanted,) = check_array("delta", [delta], OPEN_UNIT).tolist()
+        accountants = [Accountant(Bracket(a.bracket.upper, (a.bracket.upper,)), self.count, a.composed) for a in self._accountants()]
+        lower, upper = _epsilon_interval(accountants, wanted)
+        if not math.isfinite(upper):
+            return math.inf
+        return upper / lower - 1.0 if lower > 0.0 else (0.0 if upper == 0.0 else math.inf)
+
+    def _accountants(self) -> tuple[Accountant, ...]:
+        return _cached_accountants(self)
+
+    def _upper(self, epsilon: float) -> float:
+        # A symmetric mechanism, and an add/remove one with both orders at hand, is its own reverse.
+        if epsilon < 0.0:
+            return _reversed(self._upper, epsilon)
+        return max(accountant.upper(epsilon) for accountant in self._accountants())
+
+    def _lower(self, epsilon: float) -> float:
+        if epsilon < 0.0:
+            return _reversed(self._lower, epsilon)
+        return max(accountant.lower(epsilon) for accountant in self._accountants())
+
+    def _make_brackets(self) -> tuple[Bracket, ...]:
+        """Upper: the whole curve as a pair. Lower: a few real orders, each a pair of its own; their envelope is no lower bound."""
+        accountants = {a.bracket.direction: a for a in self._accountants()}
+        opposite = {"both": "both", "remove": "add", "add": "remove"}
+        knots = _knots(self._upper)
+        curves = {direction: np.array([a.upper(e) for e in knots.tolist()]) for direction, a in accountants.items()}
+        return tuple(
+            Bracket(
+                pair_from_curve(knots, curves[direction], curves[opposite[direction]]),
+                tuple(self._real_orders(accountant)),
+                direction,
+            )
+            for direction, accountant in accountants.items()
+        )
+
+    def _real_orders(self, accountant: Accountant) -> list[DominatingPair]:
+        found = []
+        for pair in accountant.bracket.lowers:
+            lower = ExactLower(pair, self.count)
+            for delta in _ORDERS_AT:
+                order = lower.staircase(accountant.epsilons(delta)[0])
+                if order is not None:
+                    found.append(order.selected_pair(self.count))
+        return found
+
+
+def _epsilon_interval(accountants: Iterable[Accountant], delta: float) -> tuple[float, float]:
+    lower, upper = 0.0, 0.0
+    for accountant in accountants:
+        one_lower, upper = accountant.epsilons(delta, at_least=upper)
+        lower = max(lower, one_lower)
+    return min(lower, upper), upper
+
+
+def _reversed(bound: Callable[[float], float], epsilon: float) -> float:
+    """``delta_{P||P'}(e) = 1 - e^e + e^e delta_{P'||P}(-e)``, for e < 0."""
+    return -math.expm1(epsilon) + math.exp(epsilon) * bound(-epsilon)
+
+
+def _each(bound: Callable[[float], float], values: Floats) -> Floats:
+    return np.array([bound(value) for value in values.ravel().tolist()]).reshape(values.shape)
+
+
+def _knots(upper: Callable[[float], float]) -> Floats:
+    """Epsilons from 0 on, spaced so that log delta falls about evenly."""
+    knots, step = [0.0], 0.01
+    value = upper(0.0)
+    while value > _CURVE_FLOOR and knots[-1] < LARGEST_EPSILON and len(knots) < 1500:
+        there = upper(knots[-1] + step)
+        fall = math.log(value / there) if there > 0.0 else 1.0
+        knots.append(knots[-1] + step)
+        if value == there:
+            break
+        step *= min(max(_CURVE_FALL / max(fall, 1e-9), 0.2), 2.0)
+        value = there
+    return np.array(knots)
+
+
+@lru_cache(maxsize=64)
+def _cached_accountants(selection: Selection) -> tuple[Accountant, ...]:
+    brackets = selection.mechanism.brackets
+    largest = selection.count.largest
+    if largest is None or largest > _MOST_COMPOSED:
+        return tuple(Accountant(bracket, selection.count) for bracket in brackets)
+    composed = selection.mechanism.repeated(largest)
+    return tuple(Accountant(bracket, selection.count, pair) for bracket, pair in zip(brackets, composed, strict=True))
