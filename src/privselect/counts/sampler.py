@@ -1,6 +1,6 @@
 r"""Exact sampling: a uniform point under a staircase, kept if it lies under the weights.
 
-The staircase stands over the weights w(k), relative to w(mode) = 1, in whole multiples of 2^-128: one step per k near the mode,
+The staircase stands over the weights w(k), relative to w(mode) = 1, in whole multiples of 2^-bits: one step per k near the mode,
 broader ones further out, and past those an endless tail whose steps have one length and halve in height. A point under it
 is a k and a height y; keeping it when y < w(k) gives k with probability exactly proportional to w(k). No normaliser is needed.
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
     from privselect.counts.terms import Terms
 
-_BITS = 128  # of the unit of height
+_BITS = 128  # of a height, at least
 _GUARD = 64  # further bits while walking from one weight to the next, lost at less than one a step
 _SINGLE = 4096  # steps of one k each, at most
-_FAINT = 1 << 40  # units of height, or area, past which walking, and laying broad steps, ends
+_FAINT = 88  # walking, and laying broad steps, ends where less than 2^-88 is left
 _DIGITS = 12  # a weight looked at is first enclosed this closely
 
 
@@ -46,8 +46,8 @@ class Step(NamedTuple):
 class Sampler:
     """Draws from weights under a staircase. It holds the stairs, never what was drawn."""
 
-    def __init__(self, steps: Iterable[Step], terms: Terms | None = None, tail: Step | None = None) -> None:
-        self._terms, self._tail = terms, tail
+    def __init__(self, steps: Iterable[Step], terms: Terms | None = None, tail: Step | None = None, bits: int = 0) -> None:
+        self._terms, self._tail, self._bits = terms, tail, bits
         self._steps = [step for step in steps if step.height > 0]
         areas = [step.length * step.height for step in self._steps]
         if tail is not None:
@@ -63,10 +63,12 @@ class Sampler:
     def under(cls, terms: Terms) -> Sampler:
         """For the weights of a law."""
         mode = terms.mode()
-        right, left = list(_walk_up(terms, mode)), list(_walk_down(terms, mode - 1))
-        above, below = mode + len(right), mode - 1 - len(left)
-        broad, tail = _stairs_up(terms, above)
-        return cls([*right, *left, *broad, *_stairs_down(terms, below)], terms, tail)
+        # A heavy tail reaches far with tiny weights: the unit must be finer than any that matters, at any breadth of step.
+        scale = terms.halving(mode + 1) if terms.last is None else terms.last
+        bits = _BITS + 2 * scale.bit_length()
+        right, left = list(_walk_up(terms, mode, bits)), list(_walk_down(terms, mode - 1, bits))
+        broad, tail = _stairs_up(terms, mode + len(right), bits)
+        return cls([*right, *left, *broad, *_stairs_down(terms, mode - 1 - len(left), bits)], terms, tail, bits)
 
     def draw(self, entropy: Entropy) -> int:
         """One k, with probability exactly proportional to its weight."""
@@ -79,7 +81,7 @@ class Sampler:
             else:
                 start, _, height, sure = self._steps[place]
                 offset, y = divmod(point - (ends[place - 1] if place else 0), height)
-                k, bits = start + offset, _BITS
+                k, bits = start + offset, self._bits
                 if y < sure:
                     return k
             if self._is_under(k, y, bits, entropy):
@@ -93,7 +95,7 @@ class Sampler:
         while entropy.getrandbits(1):
             halvings += 1
         k = tail.start + halvings * tail.length + below(tail.length, entropy)
-        return k, below(tail.height, entropy), _BITS + halvings
+        return k, below(tail.height, entropy), self._bits + halvings
 
     def _is_under(self, k: int, y: int, bits: int, entropy: Entropy) -> bool:
         """Whether a height uniform in [y, y+1) 2^-bits is below w(k); its bits are drawn as they are needed."""
@@ -121,24 +123,24 @@ def below(n: int, entropy: Entropy) -> int:
             return number
 
 
-def _walk_up(terms: Terms, mode: int) -> Iterator[Step]:
+def _walk_up(terms: Terms, mode: int, bits: int) -> Iterator[Step]:
     """Steps of one k each from the mode upwards, by the exact ratios, rounded outward."""
-    low = high = 1 << _BITS + _GUARD
+    low = high = 1 << bits + _GUARD
     for k in range(mode, mode + _SINGLE):
         yield _single(k, low, high)
-        if k == terms.last or high >> _GUARD < _FAINT:
+        if k == terms.last or high >> _GUARD + bits - _FAINT == 0:
             return
         top, bottom = terms.ratio(k)
         low, high = low * top // bottom, -(-high * top // bottom)
 
 
-def _walk_down(terms: Terms, start: int) -> Iterator[Step]:
-    low = high = 1 << _BITS + _GUARD
+def _walk_down(terms: Terms, start: int, bits: int) -> Iterator[Step]:
+    low = high = 1 << bits + _GUARD
     for k in range(start, max(start - _SINGLE, terms.first - 1), -1):
         top, bottom = terms.ratio(k)
         low, high = low * bottom // top, -(-high * bottom // top)
         yield _single(k, low, high)
-        if high >> _GUARD < _FAINT:
+        if high >> _GUARD + bits - _FAINT == 0:
             return
 
 
@@ -146,21 +148,21 @@ def _single(k: int, low: int, high: int) -> Step:
     return Step(k, 1, -(-high >> _GUARD), low >> _GUARD)
 
 
-def _stairs_up(terms: Terms, start: int) -> tuple[list[Step], Step | None]:
+def _stairs_up(terms: Terms, start: int, bits: int) -> tuple[list[Step], Step | None]:
     """Broad steps from ``start`` upwards over falling weights, and the tail after them."""
     steps: list[Step] = []
     last = terms.last
     if last is not None and start > last:
         return steps, None
-    k, length, (least, height) = start, 1, terms.weight(start, _BITS, _DIGITS)
+    k, length, (least, height) = start, 1, terms.weight(start, bits, _DIGITS)
     while True:
         reach = terms.halving(k) if last is None else last - k + 1
-        if height * reach < _FAINT:
+        if height * reach >> bits - _FAINT == 0:
             break
         length = _suitable(terms, k, length, reach)
         if last is not None and k + length > last:
             return [*steps, Step(k, length, height, 0)], None
-        least, next_height = terms.weight(k + length, _BITS, _DIGITS)
+        least, next_height = terms.weight(k + length, bits, _DIGITS)
         steps.append(Step(k, length, height, least))
         k, height = k + length, next_height
     if last is None:
@@ -168,18 +170,18 @@ def _stairs_up(terms: Terms, start: int) -> tuple[list[Step], Step | None]:
     return [*steps, Step(k, reach, height, 0)], None
 
 
-def _stairs_down(terms: Terms, start: int) -> list[Step]:
+def _stairs_down(terms: Terms, start: int, bits: int) -> list[Step]:
     """Broad steps from ``start`` downwards over falling weights, the last one reaching to the first k."""
     steps: list[Step] = []
     if start < terms.first:
         return steps
-    k, length, height = start, 1, terms.weight(start, _BITS, _DIGITS)[1]
+    k, length, height = start, 1, terms.weight(start, bits, _DIGITS)[1]
     while True:
         reach = k - terms.first + 1
-        length = _suitable(terms, k, length, -reach) if height * reach >= _FAINT else reach
+        length = _suitable(terms, k, length, -reach) if height * reach >> bits - _FAINT else reach
         if length == reach:
             return [*steps, Step(terms.first, reach, height, 0)]
-        least, next_height = terms.weight(k - length, _BITS, _DIGITS)
+        least, next_height = terms.weight(k - length, bits, _DIGITS)
         steps.append(Step(k - length + 1, length, height, least))
         k, height = k - length, next_height
 

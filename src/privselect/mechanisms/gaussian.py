@@ -11,6 +11,7 @@ from scipy.special import ndtr
 from privselect.mechanisms.base import Mechanism
 from privselect.mechanisms.neighbours import ANY, check_relation
 from privselect.pairs import Bracket, DominatingPair, connect_the_dots, merge_cells
+from privselect.pairs.cells import LARGEST_LOSS
 from privselect.parameters import POSITIVE, parameter
 from privselect.text import register
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 _REACH = 38.4  # standard deviations: beyond, a normal tail underflows
-_LARGEST_LOSS = 700.0
 CELL = 0.01  # width of a cell, in standard deviations: the upper and lower curves then agree to about 1e-4 relative
 
 
@@ -52,7 +52,7 @@ def gaussian_bracket(mu: float, cell: float = CELL) -> Bracket:
     """N(mu, 1) against N(0, 1): an outcome z has loss ``mu (z - mu/2)``; reversal is a reflection, so one order serves both."""
     z = np.linspace(-_REACH, mu + _REACH, int(np.ceil((2.0 * _REACH + mu) / cell)) + 1)
     losses = mu * (z - 0.5 * mu)
-    inside = np.abs(losses) < _LARGEST_LOSS
+    inside = np.abs(losses) < LARGEST_LOSS
     z, losses = z[inside], losses[inside]
     shifted, centred = normal_cells(z - mu), normal_cells(z)
     return Bracket(connect_the_dots(losses, shifted, centred), (merge_cells(shifted, centred),))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,8 @@ import numpy as np
 from privselect.mechanisms.base import Mechanism
 from privselect.mechanisms.neighbours import ANY, check_relation
 from privselect.pairs import Bracket, DominatingPair, connect_the_dots
-from privselect.parameters import POSITIVE, parameter
+from privselect.pairs.cells import LARGEST_LOSS
+from privselect.parameters import Range, parameter
 from privselect.text import register
 
 if TYPE_CHECKING:
@@ -32,7 +34,7 @@ class Laplace(Mechanism):
 
     text_name = "laplace"
 
-    scale: float = parameter(POSITIVE)
+    scale: float = parameter(Range(1.0 / LARGEST_LOSS, math.inf))
     neighbours: str = field(default=ANY)  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
@@ -40,7 +42,7 @@ class Laplace(Mechanism):
         check_relation(self.neighbours)
 
     def _make_brackets(self) -> tuple[Bracket, ...]:
-        most = min(1.0 / self.scale, 700.0)
+        most = 1.0 / self.scale
         knots = np.linspace(-most, most, _CELLS + 1)
         # P has its centre where the loss is +most: inside, P(loss < l) = exp((l - most)/2)/2, and Q is its reflection.
         inner_p = 0.5 * np.exp(0.5 * (knots[:-1] - most)) * np.expm1(0.5 * np.diff(knots))

@@ -24,51 +24,67 @@ def pair_from_curve(epsilon: ArrayLike, forward: ArrayLike, backward: ArrayLike)
     The half line a < 1 is handled as the reverse pair's a > 1, so both tails keep their relative digits; the halves meet at
     a = 1, where both directions give the total variation distance.
     """
-    eps = np.asarray(epsilon, dtype=np.float64)
-    total_variation = min(max(float(np.asarray(forward)[0]), float(np.asarray(backward)[0]), 0.0), 1.0)
-    high = _half(eps, forward, total_variation)
-    low = _half(eps, backward, total_variation)
-    # The atom at loss 0 holds what is left. It is negative where the given value at 0 lies above the chord of its
-    # neighbours: the hull then passes below it, and lowering the value to that chord is the hull's own step.
-    left = 1.0 - high.near - low.near
-    if left < 0.0:
-        total_variation = _chord_at_zero(eps, high.values, low.values)
-        high, low = _half(eps, high.values, total_variation), _half(eps, low.values, total_variation)
-        left = max(1.0 - high.near - low.near, 0.0)
-    centre = np.array([left] if left > 0.0 else [])
+    ratio = np.exp(np.asarray(epsilon, dtype=np.float64))
+    at_one = min(max(float(np.asarray(forward)[0]), float(np.asarray(backward)[0]), 0.0), 1.0)
+    high, low = _Half(ratio, forward, at_one), _Half(ratio, backward, at_one)
+    # The point at a = 1 may lie above the chord of its neighbours; the hull then passes below it. Lowering it to that chord can
+    # push a neighbour above the new chain in turn, which then leaves the chain as well.
+    while (chord := _chord_at_one(high, low)) < at_one:
+        at_one = chord
+        if not (high.lower(at_one) | low.lower(at_one)):
+            break
+    # P holds at_one more than P' on the positive losses, and that much less on the negative ones.
+    centre = 1.0 - (at_one + high.beyond[0]) - low.beyond[0]
+    middle = np.array([centre] if centre > 0.0 else [])
+    low_q, low_p = low.atoms()
+    high_q, high_p = high.atoms()
     return DominatingPair(
-        np.concatenate([low.q, centre, high.p]),
-        np.concatenate([low.p, centre, high.q]),
-        high.infinite,
-        low.infinite,
+        np.concatenate([low_q[::-1], middle, high_p]),
+        np.concatenate([low_p[::-1], middle, high_q]),
+        float(high.heights[-1]),
+        float(low.heights[-1]),
     )
 
 
-class _half:  # noqa: N801 - a private record with a constructor, read once
-    """One direction: atoms at positive losses (ascending), mass ``near`` of the first law on them and beyond."""
+class _Half:
+    """One direction, a >= 1: the convex chain of its points, starting at a = 1."""
 
-    def __init__(self, eps: Floats, values: ArrayLike, at_zero: float) -> None:
+    def __init__(self, ratio: Floats, values: ArrayLike, at_one: float) -> None:
         given = np.clip(np.asarray(values, dtype=np.float64), 0.0, 1.0)
-        given = np.minimum.accumulate(np.concatenate([[at_zero], given[1:]]))
-        ratio = np.exp(eps)
+        given = np.minimum.accumulate(np.concatenate([[at_one], given[1:]]))
         kept = _lower_hull(ratio, given)
-        a, heights = ratio[kept], given[kept]
-        # Slopes are minus the second law's mass beyond; the last value stays for ever, as mass of infinite loss.
-        beyond = np.concatenate([-np.diff(heights) / np.diff(a), [0.0]])
-        atoms = np.maximum(-np.diff(beyond), 0.0)
-        full = atoms > 0.0
-        self.values = np.interp(ratio, a, heights)
-        self.q, self.p = atoms[full], (a[1:] * atoms)[full]
-        self.infinite = float(heights[-1])
-        self.near = float(at_zero + beyond[0])
+        self.a, self.heights = ratio[kept], given[kept]
+
+    @property
+    def beyond(self) -> Floats:
+        """Mass of the second law on the losses from each point of the chain on, but for the point itself: minus the slopes."""
+        # The last height stays for ever, as mass of infinite loss.
+        return np.append(-np.diff(self.heights) / np.diff(self.a), 0.0)
+
+    def lower(self, at_one: float) -> bool:
+        """Move the first point down; drop the points that then lie above the chain. True if any did."""
+        self.heights[0] = at_one
+        self.heights = np.minimum(self.heights, at_one)
+        kept = _lower_hull(self.a, self.heights)
+        changed = len(kept) < len(self.a)
+        self.a, self.heights = self.a[kept], self.heights[kept]
+        return changed
+
+    def atoms(self) -> tuple[Floats, Floats]:
+        """Masses of the second and of the first law on the positive losses, ascending."""
+        second = np.maximum(-np.diff(self.beyond), 0.0)
+        full = second > 0.0
+        return second[full], (self.a[1:] * second)[full]
 
 
-def _chord_at_zero(eps: Floats, high: Floats, low: Floats) -> float:
-    """The height at a = 1 of the straight line between the neighbouring knots e^-h and e^h of the whole curve."""
-    h = eps[1]
-    left = -np.expm1(-h) + np.exp(-h) * low[1]
-    share = -np.expm1(-h) / (np.expm1(h) - np.expm1(-h))
-    return float(left + share * (high[1] - left))
+def _chord_at_one(high: _Half, low: _Half) -> float:
+    """The height at a = 1 of the line between the nearest points on either side; a point b of the low half lies at a = 1/b."""
+    if len(high.a) < 2 or len(low.a) < 2:  # noqa: PLR2004
+        return np.inf
+    left = 1.0 / low.a[1]
+    left_height = 1.0 - left + left * low.heights[1]
+    share = (1.0 - left) / (high.a[1] - left)
+    return float(left_height + share * (high.heights[1] - left_height))
 
 
 def _lower_hull(x: Floats, y: Floats) -> NDArray[np.intp]:

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 _UNIT_ROUNDOFF = 2.0**-53
-_SUM_TOLERANCE = 1e-6  # a pair whose masses are further from 1 than this was not meant to be one
+_SUM_TOLERANCE = 1e-9  # a pair whose masses are further from 1 than this was not meant to be one
+_LOSS_ROUNDING = 4e-13  # of log(p/q), for any two positive floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +40,10 @@ class DominatingPair:
 
     @classmethod
     def from_masses(cls, p: ArrayLike, q: ArrayLike) -> DominatingPair:
-        """The pair of two probability vectors over the same outcomes, in any order, zeros allowed."""
+        """The pair of two probability vectors over the same outcomes, in any order, zeros allowed.
+
+        Mass that is missing from a sum of 1, beyond rounding, is taken as an outcome that the other law cannot give.
+        """
         first, second = np.asarray(p, dtype=np.float64), np.asarray(q, dtype=np.float64)
         if first.ndim != 1 or first.shape != second.shape:
             raise ParameterError(f"`p` and `q` must be two vectors of one length, got shapes {first.shape} and {second.shape}")
@@ -49,7 +53,9 @@ class DominatingPair:
         both = (first > 0) & (second > 0)
         p_both, q_both = first[both], second[both]
         order = np.argsort(np.log(p_both) - np.log(q_both), kind="stable")
-        return cls(p_both[order], q_both[order], float(first[second == 0].sum()), float(second[first == 0].sum()))
+        missing_p, missing_q = (max(1.0 - float(masses.sum()) - 1e-15 * len(masses), 0.0) for masses in (first, second))
+        p_only, q_only = float(first[second == 0].sum()) + missing_p, float(second[first == 0].sum()) + missing_q
+        return cls(p_both[order], q_both[order], p_only, q_only)
 
     @classmethod
     def union(cls, parts: Sequence[tuple[float, DominatingPair]]) -> DominatingPair:
@@ -63,7 +69,8 @@ class DominatingPair:
     @cached_property
     def losses(self) -> Floats:
         """``log(p/q)`` of each outcome, ascending."""
-        return np.log(self.p) - np.log(self.q)
+        # Outcomes sorted by another route may be out of order in the last digit.
+        return np.maximum.accumulate(np.log(self.p) - np.log(self.q))
 
     @cached_property
     def reverse(self) -> DominatingPair:
@@ -90,7 +97,9 @@ class DominatingPair:
         # Where no outcome counts, e^epsilon may overflow: the product is 0, not inf * 0.
         value = p_above - np.exp(np.where(q_above > 0, eps, 0.0)) * q_above + self.p_only
         if side:
-            value = value + side * self.relative_rounding * (p_above + self.p_only)
+            # An outcome whose loss is epsilon to within rounding may fall on either side.
+            near = np.searchsorted(self.losses, eps - _LOSS_ROUNDING, side="right")
+            value = value + side * (self.relative_rounding + _LOSS_ROUNDING) * (p_tail[near] + self.p_only)
         return np.clip(value, 0.0, 1.0)
 
     @cached_property
@@ -128,7 +137,7 @@ class DominatingPair:
         p_tail, q_tail = self._tails
         # Values fall with the loss; the first loss at which they are small enough ends the segment to solve on.
         first = np.searchsorted(-self._at_losses[side], -wanted, side="left")
-        p_above = (p_tail[first] + self.p_only) * (1.0 + side * self.relative_rounding)
+        p_above = (p_tail[first] + self.p_only) * (1.0 + side * (self.relative_rounding + _LOSS_ROUNDING))
         with np.errstate(divide="ignore", invalid="ignore"):
             epsilon = np.log(np.maximum(p_above - wanted, 0.0)) - np.log(q_tail[first])
         epsilon = np.where(q_tail[first] > 0.0, epsilon, np.where(p_above > wanted, np.inf, -np.inf))

@@ -40,8 +40,7 @@ def compose_pair(pair: DominatingPair, times: int) -> DominatingPair:
     from dp_accounting.pld import pld_pmf
 
     # The lattice covers all but a tail far below any delta asked for; connecting the dots charges that tail.
-    lowest, highest = (max(float(side.epsilon_at(_STEP_TAIL, side=1)), 1e-9) for side in (pair.reverse, pair))
-    top = min(max(lowest, highest), 200.0)
+    top = min(max(_reach(pair), _reach(pair.reverse), 1e-9), 200.0)
     spread = top * np.sqrt(times)
     spacing = float(np.clip(spread / 40_000, 1e-6, 0.05))
     reach = int(np.ceil(top / spacing)) + 1
@@ -53,6 +52,11 @@ def compose_pair(pair: DominatingPair, times: int) -> DominatingPair:
         return step.to_dense_pmf().self_compose(times).to_dense_pmf()
 
     return pair_from_pld(composed(pair), composed(pair.reverse), times)
+
+
+def _reach(pair: DominatingPair) -> float:
+    """A loss beyond which hardly any mass of finite loss lies."""
+    return min(float(pair.losses[-1]), float(pair.epsilon_at(pair.p_only + _STEP_TAIL, side=1))) if len(pair.losses) else 0.0
 
 
 def _highest_loss(pmf: Any) -> float:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _DIGITS = 400  # losses reach 700 (304 digits), deltas may be 1e-40
 
+
 def pair_from_points(points: Sequence[tuple[float, float]]) -> DominatingPair:
     """The largest pair that keeps every ``(epsilon_i, delta_i)`` in both directions.
 

@@ -69,6 +69,11 @@ class Accountant:
         ratio = self._ratio_epsilon(delta)
         if at_least > 0.0 and (ratio <= at_least or self._least(exact, at_least) <= delta):
             return at_least
+        if self.composed is not None and (released := float(self.composed.epsilon_at(delta, side=1))) < ratio:
+            # Releasing every trial is often the worst case itself: look only a little below it before a full search.
+            if self._least(exact, 0.999 * released) > delta:
+                return released
+            ratio = 0.999 * released
         slope, guess = self._slope(delta), 0.97 * min(ratio, LARGEST_EPSILON)
         for _ in range(3):
             rough = exact.field.rough_delta(guess)

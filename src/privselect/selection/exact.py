@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-_CHUNK = 1_500_000  # numbers held at once: keeps the working set in the cache and the memory small
-
 
 class ExactUpper:
     r"""Upper bounds on the selection's hockey stick from a dominating pair.
@@ -37,13 +35,15 @@ class ExactUpper:
         span = field.adapt(epsilon)
         if span.last == 0:
             return 0.0
-        total = float(field.y[span.first]) + span.rest
+        above = [field.above(rows) for rows in field.chunks(epsilon, span)]
         climb = _Climb()
-        chunk = max(_CHUNK // len(field.x), 64)
-        for start in range(span.first, span.last, chunk):
-            rows = field.rows(epsilon, start, min(start + chunk, span.last))
-            climb.add(np.maximum(field.above(rows), 0.0), rows.width)
-        total += climb.total()
+        for part in above:
+            climb.add(np.maximum(part.anywhere(), 0.0), part.rows.width)
+        total = climb.total()
+        long = sum(float(part.change() @ part.rows.width) for part in above)
+        if long > 0.1 * field.tolerance * total:
+            total = min(total, sum(float(part.mean() @ part.rows.width) for part in above))
+        total += float(field.y[span.first]) + span.rest
         rounding = 1.0 + 4.0 * field.pair.relative_rounding
         return float(min(field.weight.scale * total * rounding, 1.0))
 
@@ -66,9 +66,7 @@ class ExactLower:
         if span.last == 0:
             return None
         climb = _Climb(keep_path=True)
-        chunk = max(_CHUNK // len(field.x), 64)
-        for start in range(span.first, span.last, chunk):
-            rows = field.rows(epsilon, start, min(start + chunk, span.last))
+        for rows in field.chunks(epsilon, span):
             climb.add(np.maximum(field.estimate(rows), 0.0), rows.width)
         x = field.x[climb.path()]
         y = field.y[span.first : span.last + 1].copy()

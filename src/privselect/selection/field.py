@@ -24,6 +24,8 @@ import numpy as np
 from privselect.selection.weight import Weight
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from privselect.counts.base import Count
@@ -34,7 +36,10 @@ if TYPE_CHECKING:
 
 TOLERANCE = 1e-3  # relative, in delta: about a tenth of it in epsilon
 _TINY = 1e-300
+_LARGEST_LOG = 700.0  # keeps c a float; a smaller c only loosens
+_CHUNK = 1_500_000  # numbers in a table
 _ROUNDS = 10
+_FEW = 64
 _SHALLOW = 0.02  # m*y below this: all relevant pieces hang near the top, where y hardly changes the weights
 _STRETCHES = 120
 _SHARE = 0.1  # of the allowed loss, to each e-fold of y
@@ -52,8 +57,10 @@ class Rows:
     c: Floats  # e^epsilon k'(y)
     block: Indices
     blocks: Indices  # the blocks that occur
-    t: Floats  # place of the piece's middle inside its block, by y
-    s: Floats  # and by k: never more than t, as k is convex
+    t0: Floats  # where the piece lies inside its block, from 0 to 1, by y
+    t1: Floats
+    s0: Floats  # and by k
+    s1: Floats
 
     @property
     def width(self) -> Floats:
@@ -70,6 +77,51 @@ class Span:
     rest: float
 
 
+@dataclass(frozen=True, slots=True)
+class Above:
+    """F over some rows: at each node, weights at the two ends of each block, linear in between.
+
+    At a point of a row, the greater of a cell's two nodes bounds F over the cell. Along a row the bound at a node is linear and
+    the greatest over nodes convex, so over the row it is at most the mean of its values at the row's two ends; and at most
+    everywhere its value with the gain of the start and the cost of the end.
+    """
+
+    rows: Rows
+    gain0: Floats
+    gain1: Floats
+    cost0: Floats
+    cost1: Floats
+
+    def at(self, t: Floats, s: Floats) -> Floats:
+        """The bound at one point of each row."""
+        gain, cost = self._between(self.gain0, self.gain1, t), self._between(self.cost0, self.cost1, s)
+        cost *= self.rows.c[:, None]
+        return np.subtract(gain, cost, out=gain)
+
+    def anywhere(self) -> Floats:
+        """A bound that holds at every point of the row."""
+        return self.at(self.rows.t0, self.rows.s1)
+
+    def mean(self) -> Floats:
+        """A bound on the row's mean of the greatest F over x: tighter where a row is long."""
+        start = self.at(self.rows.t0, self.rows.s0).max(axis=1)
+        end = self.at(self.rows.t1, self.rows.s1).max(axis=1)
+        return 0.5 * (np.maximum(start, 0.0) + np.maximum(end, 0.0))
+
+    def change(self) -> Floats:
+        """How far :meth:`anywhere` may lie above the row's mean."""
+        fall = (self.gain0 - self.gain1).max(axis=1)[self.rows.block] * (self.rows.t1 - self.rows.t0)
+        rise = (self.cost0 - self.cost1).max(axis=1)[self.rows.block] * (self.rows.s1 - self.rows.s0)
+        return 0.5 * (fall + self.rows.c * rise)
+
+    def _between(self, at0: Floats, at1: Floats, share: Floats) -> Floats:
+        if len(at0) == 1:
+            return at0 + share[:, None] * (at1 - at0)
+        value = at0[self.rows.block]
+        value += share[:, None] * (at1 - at0)[self.rows.block]
+        return value
+
+
 class Field:
     """F over a mesh: nodes in x, blocks in y; the y-pieces are the pair's outcomes cut at the block ends."""
 
@@ -80,7 +132,8 @@ class Field:
         self._set_blocks(self.weight.decline(0.4))
         coarse = self.weight.decline(0.5)
         x, g = pair.low_nodes
-        self._set_nodes(np.concatenate([coarse, np.interp(coarse, g, x)]))
+        vertices = x if len(x) <= _FEW else x[:0]  # with few outcomes, the corners of g are where the best places are
+        self._set_nodes(np.concatenate([coarse, np.interp(coarse, g, x), np.minimum(vertices, 1.0)]))
 
     def like(self, other: Field) -> Field:
         """Take over another field's mesh, in place of finding one: both bounds hold on any mesh."""
@@ -108,14 +161,25 @@ class Field:
         self.g = self.pair.g(self.x)
         middle = 0.5 * (self.x[1:] + self.x[:-1])
         self.g_middle = self.pair.g(middle)
-        vertex_x, vertex_g = self.pair.low_nodes
-        piece = np.clip(np.searchsorted(vertex_x, middle, side="right") - 1, 0, len(vertex_x) - 2)
-        rise = (vertex_g[piece + 1] - vertex_g[piece]) / np.maximum(vertex_x[piece + 1] - vertex_x[piece], _TINY)
-        self.half_rise = 0.5 * rise * np.diff(self.x)  # g is below its tangent: this far above g_middle at the cell's right end
+        outcome = np.clip(np.searchsorted(self.pair.low_nodes[0], middle, side="right") - 1, 0, len(self.pair.p) - 1)
+        # g is below its tangent: at the cell's right end, this far above g_middle.
+        self.half_rise = 0.5 * np.exp(-self.pair.losses[outcome]) * np.diff(self.x)
+        self.log_ratio = self._greatest_log_ratio()
+
+    def _greatest_log_ratio(self) -> float:
+        """A bound on log w(u)/w(g(u)) over all u: F(x, y) > 0 needs log c below it, as g(x) + k(y) <= g(x + y)."""
         zero = np.zeros(1)
         lowest = self.tangents(zero, zero)[0][0]
-        # F(x, y) > 0 needs c below the greatest ratio of the two weights, and g(x) + k(y) <= g(x + y): y = 0 is the worst.
-        self.log_ratio = float(np.max(np.log(self.weight.above(self.x)) - np.log(np.maximum(lowest, _TINY)))) + 1e-9
+        with np.errstate(divide="ignore", invalid="ignore"):
+            high = np.log(self.weight.above(self.x))
+            at_nodes = high - np.log(lowest)
+            # A chord over a positive concave minorant is greatest at an end of the cell; where the minorant is not positive,
+            # compare the cell's left end with its right one.
+            plain = high[:-1] - np.log(self.weight.below(self.g[1:]))
+        usable = (lowest[:-1] > 0.0) & (lowest[1:] > 0.0)
+        ratios = np.where(usable, np.maximum(at_nodes[:-1], at_nodes[1:]), plain)
+        # Both weights underflowed: nothing there can matter, and nothing is known of the ratio.
+        return float(np.max(np.where(np.isnan(ratios), np.inf, ratios))) + 1e-9
 
     def tangents(self, k0: Floats, k1: Floats) -> tuple[Floats, Floats]:
         """Lower bounds on w(g(x) + k) at the nodes, for k at either end of [k0, k1], that are concave in between."""
@@ -123,15 +187,16 @@ class Field:
         u = np.minimum(self.g_middle + 0.5 * (k0 + k1)[:, None], 1.0)
         value = self.weight.below(u)
         flat, steep = self.weight.slopes(u, value)
+        slack = self.weight.argument_rounding * u
 
         def at_nodes(shift: Floats) -> Floats:
-            left, right = -self.half_rise + shift, self.half_rise + shift
+            left, right = -self.half_rise + shift + slack, self.half_rise + shift + slack
             left_value = value - np.where(left < 0.0, flat, steep) * left
             right_value = value - np.where(right < 0.0, flat, steep) * right
             nodes = np.empty((len(k0), len(self.x)))
             nodes[:, 0], nodes[:, -1] = left_value[:, 0], right_value[:, -1]
             np.minimum(left_value[:, 1:], right_value[:, :-1], out=nodes[:, 1:-1])
-            return np.maximum(nodes, 0.0)
+            return nodes
 
         return at_nodes(-reach), at_nodes(reach)
 
@@ -155,7 +220,7 @@ class Field:
             ends = np.append(np.geomspace(_SHALLOW / self.weight.scale, top, _STRETCHES + 1)[:-1], top)
             piece = np.clip(np.searchsorted(self.y, ends[:-1], side="right") - 1, 0, last - 1)
             k = self.pair.k(ends[1:])
-            c = np.exp(epsilon + self.log_slope[piece])[:, None]
+            c = np.exp(np.minimum(epsilon + self.log_slope[piece], _LARGEST_LOG))[:, None]
             bounds = np.maximum((self.weight.above(self.x + ends[:-1, None]) - c * self.tangents(k, k)[0]).max(axis=1), 0.0)
             # Sum from the far end; cut where the sum is still negligible.
             beyond = np.cumsum((bounds * np.diff(ends))[::-1])[::-1]
@@ -166,27 +231,29 @@ class Field:
         first = min(int(np.searchsorted(self.y, negligible, side="right")) - 1, last - 1)
         return Span(max(first, 0), last, rest)
 
-    def rows(self, epsilon: float, first: int, last: int) -> Rows:
-        """The pieces ``first`` to ``last`` with all that the bounds need."""
-        return self._rows_at(epsilon, np.arange(first, last))
+    def chunks(self, epsilon: float, span: Span) -> Iterator[Rows]:
+        """The span's pieces with all that the bounds need, a stretch at a time: tables stay small."""
+        size = max(_CHUNK // len(self.x), 64)
+        for start in range(span.first, span.last, size):
+            yield self._rows_at(epsilon, np.arange(start, min(start + size, span.last)))
 
     def _rows_at(self, epsilon: float, pieces: Indices) -> Rows:
         blocks, block = np.unique(self.block[pieces], return_inverse=True)
         y0, y1, k0, k1 = self.y[pieces], self.y[pieces + 1], self.k[pieces], self.k[pieces + 1]
         start, span = self.ends[blocks][block], np.diff(self.ends)[blocks][block]
         k_start, k_span = self.ends_k[blocks][block], np.diff(self.ends_k)[blocks][block]
-        t = np.clip((0.5 * (y0 + y1) - start) / span, 0.0, 1.0)
-        s = np.where(k_span > 0.0, (0.5 * (k0 + k1) - k_start) / np.maximum(k_span, _TINY), t)
-        c = np.exp(epsilon + self.log_slope[pieces])
-        return Rows(y0, y1, k0, k1, c, block, blocks, t, np.clip(s, 0.0, t))
+        t0, t1 = (np.clip((y - start) / span, 0.0, 1.0) for y in (y0, y1))
+        s0, s1 = (np.clip((k - k_start) / np.maximum(k_span, _TINY), 0.0, 1.0) for k in (k0, k1))
+        c = np.exp(np.minimum(epsilon + self.log_slope[pieces], _LARGEST_LOG))
+        return Rows(y0, y1, k0, k1, c, block, blocks, t0, t1, s0, s1)
 
-    def above(self, rows: Rows) -> Floats:
-        """For each row and node, an upper bound whose greatest over a cell's two nodes bounds the mean of F over the row there."""
+    def above(self, rows: Rows) -> Above:
+        """Upper bounds on F over each row, node by node."""
         start, stop = self.ends[rows.blocks], self.ends[rows.blocks + 1]
         gain0 = self.weight.above(self.x + start[:, None])
         gain1 = self.weight.above(self.x + stop[:, None])
         cost0, cost1 = self.tangents(self.ends_k[rows.blocks], self.ends_k[rows.blocks + 1])
-        return _interpolate(gain0, gain1, rows.block, rows.t) - rows.c[:, None] * _interpolate(cost0, cost1, rows.block, rows.s)
+        return Above(rows, gain0, gain1, cost0, cost1)
 
     def estimate(self, rows: Rows) -> Floats:
         """F itself at the nodes, by interpolation in y: for choosing orders, never for bounds."""
@@ -194,7 +261,7 @@ class Field:
         gain0, gain1 = self.weight.at(self.x + start[:, None]), self.weight.at(self.x + stop[:, None])
         cost0 = self.weight.at(self.g + self.ends_k[rows.blocks][:, None])
         cost1 = self.weight.at(self.g + self.ends_k[rows.blocks + 1][:, None])
-        return _interpolate(gain0, gain1, rows.block, rows.t) - rows.c[:, None] * _interpolate(cost0, cost1, rows.block, rows.s)
+        return Above(rows, gain0, gain1, cost0, cost1).at(0.5 * (rows.t0 + rows.t1), 0.5 * (rows.s0 + rows.s1))
 
     # -- refining it -------------------------------------------------------------------------------------------------
 
@@ -212,7 +279,8 @@ class Field:
             gain = self.weight.above(self.x + y[:, None])
             true = np.maximum((gain - c * self.weight.below(self.g + k[:, None])).max(axis=1), 0.0)
             in_x = gain - c * self.tangents(k, k)[0]
-            in_xy = np.maximum(self.above(rows).max(axis=1), 0.0)
+            above = self.above(rows)
+            in_xy = np.maximum(above.at(0.5 * (rows.t0 + rows.t1), 0.5 * (rows.s0 + rows.s1)).max(axis=1), 0.0)
             total = float(np.trapezoid(true * y, np.log(y))) if len(y) > 1 else float(true[0] * rows.width[0])
             # An error at y weighs y times itself: spread what may be lost evenly over the logarithm of y.
             allowed = self.tolerance * np.maximum(true, _SHARE * total / y)
@@ -290,10 +358,3 @@ def _divided(ends: Floats, split: Indices) -> Floats:
     owner = np.repeat(np.arange(len(split)), split)
     inside = np.arange(len(owner)) - np.repeat(np.cumsum(split) - split, split)
     return np.append(ends[:-1][owner] + np.diff(ends)[owner] * inside / split[owner], ends[-1])
-
-
-def _interpolate(at0: Floats, at1: Floats, block: Indices, share: Floats) -> Floats:
-    if len(at0) == 1:
-        return at0 + share[:, None] * (at1 - at0)
-    lower = at0[block]
-    return lower + share[:, None] * (at1[block] - lower)

@@ -143,7 +143,7 @@ def _knots(upper: Callable[[float], float]) -> Floats:
         there = upper(knots[-1] + step)
         fall = math.log(value / there) if there > 0.0 else 1.0
         knots.append(knots[-1] + step)
-        if value == there:
+        if value == there < 1.0:
             break
         step *= min(max(_CURVE_FALL / max(fall, 1e-9), 0.2), 2.0)
         value = there

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 
+_LEAST_ODDS = 1e-304  # e^-700
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Staircase:
     """Outcomes of the pair, best score first: low losses up to mass x_0, high losses up to y_1, low losses up to x_1, ...
@@ -69,10 +72,11 @@ class Staircase:
         p, q, _ = self.order()
         zero = np.array([count.probability_of_zero()])
         a, b = (np.concatenate([zero, _integrals(weight, np.concatenate([[0.0], np.cumsum(mass)]))]) for mass in (p, q))
-        kept = (a > 0.0) & (b > 0.0)
+        # An integral that underflowed in one law only would look like an infinite loss, which a lower bound must not claim.
+        a, b = np.maximum(a, b * _LEAST_ODDS), np.maximum(b, a * _LEAST_ODDS)
+        kept = a > 0.0
         order = np.argsort(np.log(a[kept]) - np.log(b[kept]), kind="stable")
-        p_only, q_only = float(a[(a > 0.0) & (b == 0.0)].sum()), float(b[(b > 0.0) & (a == 0.0)].sum())
-        return DominatingPair(a[kept][order], b[kept][order], p_only, q_only)
+        return DominatingPair(a[kept][order], b[kept][order])
 
 
 def _integrals(weight: Weight, ends: Floats) -> Floats:

@@ -31,7 +31,7 @@ class Weight:
         self._log_dpgf = count.log_dpgf
         self.log_scale = float(count.log_dpgf(np.zeros(1))[0])
         self.scale = math.exp(self.log_scale)
-        self._argument_rounding = argument_rounding + 1e-15
+        self.argument_rounding = argument_rounding + 1e-15
 
     def at(self, u: Floats) -> Floats:
         """w(u), u beyond 1 counting as 1."""
@@ -39,21 +39,20 @@ class Weight:
 
     def above(self, u: Floats) -> Floats:
         """An upper bound on w(u)."""
-        return self.at(u * (1.0 - self._argument_rounding)) * (1.0 + _VALUE_ROUNDING)
+        return self.at(u * (1.0 - self.argument_rounding)) * (1.0 + _VALUE_ROUNDING)
 
     def below(self, u: Floats) -> Floats:
         """A lower bound on w(u)."""
-        return self.at(u * (1.0 + self._argument_rounding)) * (1.0 - _VALUE_ROUNDING)
+        return self.at(u * (1.0 + self.argument_rounding)) * (1.0 - _VALUE_ROUNDING)
 
     def slopes(self, u: Floats, value: Floats) -> tuple[Floats, Floats]:
-        """Minus the slope of w just right (too flat) and just left (too steep) of u, where ``value = below(u)``.
+        """Minus the slope of w just right (too flat) and just left (too steep) of u > 0, where ``value = below(u)``.
 
         Secants of a convex function: the line from ``value`` with the flat slope to the left, or with the steep slope to the
         right, never rises above w.
         """
-        step = 1e-4 * np.maximum(u, 1e-3 / (self.scale + 1.0))
-        right = np.minimum(u + step, 1.0)
-        left = u - 0.5 * step
+        right = np.minimum(u * (1.0 + 1e-4), 1.0)
+        left = u * (1.0 - 0.5e-4)
         with np.errstate(invalid="ignore", divide="ignore"):
             flat = np.maximum(value - self.above(right), 0.0) / (right - u)
             steep = (self.above(left) - value) / (u - left)

@@ -1,0 +1,106 @@
+"""An order of the outcomes and what it leaks, from the generating function of K alone: nothing here uses the engine under test."""
+
+import itertools
+
+import mpmath
+import numpy as np
+
+from privselect.counts import Binomial, Finite, Fixed, Poisson
+from privselect.counts.truncated import Truncated
+
+DIGITS = 40
+
+
+def pgf(count, u, lib=np):
+    """``phi(1-u) = E (1-u)^K``, in floats with ``lib=numpy`` (right to 1e-14) or in any digits with ``lib=mpmath``."""
+    number = float if lib is np else mpmath.mpf
+    if count.cap is not None or isinstance(count, (Fixed, Finite)):
+        return sum(share * (1 - u) ** k for k, share in _table(count, number))
+    if isinstance(count, Poisson):
+        return lib.exp(-number(count.mean) * u)
+    if isinstance(count, Binomial):
+        return (1 - number(count.p) * u) ** count.n
+    if not isinstance(count, Truncated):
+        raise TypeError(count)
+    gamma, eta = number(count.resolved_gamma), number(count.eta)
+    rest = gamma + (1 - gamma) * u
+    if gamma == 1:
+        return 1 - u
+    if eta == 0:
+        return lib.log(rest) / lib.log(gamma)
+    return (rest**-eta - 1) / (gamma**-eta - 1)
+
+
+def _table(count, number):
+    if isinstance(count, Fixed):
+        return [(count.k, number(1))]
+    if isinstance(count, Finite):
+        kept = [(k, number(weight)) for k, weight in count.pmf if count.cap is None or k <= count.cap]
+    elif isinstance(count, Truncated) and count.eta == 1:
+        kept = [(k, (1 - number(count.resolved_gamma)) ** k) for k in range(1, count.cap + 1)]
+    else:
+        raise TypeError(count)
+    total = sum(weight for _, weight in kept)
+    return [(k, weight / total) for k, weight in kept]
+
+
+def leak(count, p, q, epsilon):
+    """The hockey stick at any real epsilon of the selection over pieces ranked best first, of exact masses p and q."""
+    gains, costs = (_chances(count, masses) for masses in (p, q))
+    factor = mpmath.exp(mpmath.mpf(epsilon))
+    nothing = pgf(count, mpmath.mpf(1), mpmath)  # K = 0
+    return sum(max(a - factor * b, 0) for a, b in zip(gains, costs, strict=True)) + max(nothing * (1 - factor), 0)
+
+
+def _chances(count, masses):
+    above = [mpmath.mpf(0), *itertools.accumulate(masses)]
+    values = [pgf(count, u, mpmath) for u in above]
+    return [before - after for before, after in itertools.pairwise(values)]
+
+
+def leaks(count, p, q, epsilon):
+    """The same in floats for many orders at once, one a row: right to 1e-12 times ``1 + e^epsilon``."""
+
+    def chances(masses):
+        above = np.concatenate([np.zeros((len(masses), 1)), np.cumsum(masses, axis=1)], axis=1)
+        return -np.diff(pgf(count, np.clip(above, 0.0, 1.0)), axis=1)
+
+    counted = np.maximum(chances(p) - np.exp(epsilon) * chances(q), 0.0).sum(axis=1)
+    return counted + pgf(count, 1.0) * max(-np.expm1(epsilon), 0.0)
+
+
+def worst_of(count, p, q, epsilon):
+    """The greatest leak among the orders in the rows of p and q (exact fractions), found in floats and then taken in full digits."""
+    found = leaks(count, p.astype(float), q.astype(float), epsilon)
+    worst = int(np.argmax(found))
+    with mpmath.workdps(DIGITS):
+        exact = [[mpmath.mpf(x.numerator) / x.denominator for x in masses[worst]] for masses in (p, q)]
+        return leak(count, *exact, epsilon)
+
+
+def worst_split(count, p, q, epsilon, size):
+    """The greatest leak over orders whose pieces lie on a lattice of about ``size`` cuts each way, by dynamic programming in floats.
+
+    Low losses from the top on one axis, high losses on the other; each way through the lattice is an order with split outcomes.
+    """
+    with np.errstate(divide="ignore"):
+        falling = np.argsort(-(np.log(p) - np.log(q)), kind="stable")
+    y_at, k_at = (np.concatenate([[0.0], np.cumsum(masses[falling])]) for masses in (p, q))
+    x_at, g_at = 1.0 - y_at[::-1], 1.0 - k_at[::-1]
+    y, k = _cut(y_at, k_at, size)
+    x, g = _cut(x_at, g_at, size)
+    value, factor = np.zeros(len(x)), np.exp(epsilon)
+    for i in range(len(y) - 1):
+        gain = pgf(count, np.minimum(x + y[i], 1.0)) - pgf(count, np.minimum(x + y[i + 1], 1.0))
+        cost = pgf(count, np.minimum(g + k[i], 1.0)) - pgf(count, np.minimum(g + k[i + 1], 1.0))
+        fits = (x + y[i + 1] <= 1.0 + 1e-12) & (g + k[i + 1] <= 1.0 + 1e-12)
+        value = np.maximum.accumulate(value) + np.where(fits, np.maximum(gain - factor * cost, 0.0), 0.0)
+    return float(value.max())
+
+
+def _cut(at, other, size):
+    """Every cell of the path (at, other) in equal parts, about ``size`` in all; a cell without mass in one law is cut by the other."""
+    shares = np.maximum(np.diff(at), np.diff(other))
+    parts = np.maximum(np.ceil(size * shares / shares.sum()).astype(int), 1)
+    places = np.concatenate([[0.0], *(i + np.arange(1, n + 1) / n for i, n in enumerate(parts))])
+    return np.interp(places, np.arange(len(at)), at), np.interp(places, np.arange(len(at)), other)
