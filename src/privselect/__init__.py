@@ -62,8 +62,8 @@ if TYPE_CHECKING:
     from privselect.mechanisms import Mixture as Mixture
     from privselect.mechanisms import Points as Points
     from privselect.mechanisms import Pure as Pure
-    from privselect.selection import Selection as Selection
     from privselect.pairs import DominatingPair as DominatingPair
+    from privselect.selection import Selection as Selection
     from privselect.selection.compare import compare as compare
     from privselect.text import parse as parse
 

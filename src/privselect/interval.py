@@ -32,4 +32,6 @@ def jsonable(value: float | NDArray[np.float64]) -> object:
     import numpy as np
 
     array = np.asarray(value, dtype=np.float64)
-    return np.where(np.isfinite(array), array.astype(object), None).tolist()
+    plain = array.astype(object)
+    plain[~np.isfinite(array)] = None
+    return plain.tolist() if array.ndim else (float(array) if np.isfinite(array) else None)

@@ -99,8 +99,7 @@ def worst_split(count, p, q, epsilon, size):
 
 
 def _cut(at, other, size):
-    """Every cell of the path (at, other) in equal parts, about ``size`` in all; a cell without mass in one law is cut by the other."""
-    shares = np.maximum(np.diff(at), np.diff(other))
-    parts = np.maximum(np.ceil(size * shares / shares.sum()).astype(int), 1)
-    places = np.concatenate([[0.0], *(i + np.arange(1, n + 1) / n for i, n in enumerate(parts))])
-    return np.interp(places, np.arange(len(at)), at), np.interp(places, np.arange(len(at)), other)
+    """The path (at, other) cut at its corners and at ``size`` places more, close together near the top, where K's weight is steep."""
+    length = np.concatenate([[0.0], np.cumsum(np.maximum(np.diff(at), np.diff(other)))])
+    places = np.union1d(length, length[-1] * np.linspace(0.0, 1.0, size) ** 3)
+    return np.interp(places, length, at), np.interp(places, length, other)

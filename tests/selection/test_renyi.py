@@ -12,6 +12,7 @@ from privselect.pairs import DominatingPair
 from privselect.selection.main_theorem import Power, selection_divergence
 from privselect.selection.renyi import (
     ORDERS,
+    curve_through,
     lem_rdp_to_dp,
     lem_rdp_to_dp_epsilon,
     renyi_of_pair,
@@ -149,6 +150,24 @@ def test_renyi_of_the_discrete_gaussian_pair():
     if pair.p_only == 0.0:
         assert renyi_of_pair(pair, alpha) == pytest.approx(gaussian_curve(alpha), rel=1e-3)
     assert len(ORDERS) > 500
+
+
+@given(FULL_WEIGHTS, st.lists(st.floats(1.01, 64.0), min_size=1, max_size=8, unique=True), st.floats(1.01, 64.0))
+def test_a_curve_through_a_few_orders_lies_above_the_truth(weights, orders, alpha):
+    pair = DominatingPair.from_masses(*masses(weights))
+    orders = np.sort(orders)
+    found = float(curve_through(orders, renyi_of_pair(pair, orders))(np.array(alpha)))
+    if alpha > orders[-1]:
+        assert math.isinf(found)
+    else:
+        assert found >= float(renyi_of_pair(pair, alpha)) - 1e-9  # both are rounded up, by up to 1e-10 near order 1
+
+
+def test_a_curve_through_the_usual_orders_is_as_good_as_the_formula():
+    orders = np.concatenate([np.linspace(1.1, 10.9, 99), np.arange(11.0, 64.0)])
+    curve = curve_through(orders, gaussian_curve(orders))
+    found = lem_rdp_to_dp_epsilon(lambda alpha: thm_rdp_negbin(curve, Geometric(mean=300), alpha), 1e-6)
+    assert found == pytest.approx(3.0442, rel=1e-3)
 
 
 def test_refusals():

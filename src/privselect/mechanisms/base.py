@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from privselect.interval import Interval
-from privselect.mechanisms.neighbours import ANY
-from privselect.parameters import OPEN_UNIT, REAL, check_array
+from privselect.mechanisms.neighbours import ANY, check_relation
 from privselect.pairs.pld import compose_pair
+from privselect.parameters import OPEN_UNIT, REAL, check_array
 from privselect.text import Described
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ class Mechanism(Described):
     """
 
     __slots__ = ()
+    sensitivity: ClassVar[str | None] = None  # what the noise is measured against, where there is noise
 
     @property
     def neighbours(self) -> str:
@@ -62,11 +64,22 @@ class Mechanism(Described):
         """An upper bound on the Renyi divergence of each order alpha > 1, greatest over both orders of the neighbours."""
         orders = np.asarray(alpha, dtype=np.float64)
         curves = [_renyi(pair, orders) for bracket in self.brackets for pair in (bracket.upper, bracket.upper.reverse)]
-        return np.maximum.reduce(curves)
+        return np.asarray(np.maximum.reduce(curves))
 
     def repeated(self, times: int) -> tuple[DominatingPair, ...]:
         """Pairs that dominate ``times`` independent runs, all outputs released."""
         return tuple(compose_pair(bracket.upper, times) for bracket in self.brackets)
+
+
+@dataclass(frozen=True, slots=True)
+class StatedMechanism(Mechanism):
+    """One whose noise or guarantee is stated for the caller's own neighbouring relation, which may be named."""
+
+    neighbours: str = field(default=ANY, kw_only=True)
+
+    def __post_init__(self) -> None:
+        Described.__post_init__(self)
+        check_relation(self.neighbours)
 
 
 @lru_cache(maxsize=64)

@@ -26,14 +26,16 @@ _MOST_CELLS = 400_000
 @register
 @dataclass(frozen=True, slots=True)
 class DPSGD(Mechanism):
-    """``steps`` Gaussian steps of ``noise_multiplier`` times the clipping norm, each on a Poisson sample of rate
-    ``sampling_probability``; neighbours by adding or removing one record.
+    """Many Gaussian steps, each on a Poisson sample of the records; neighbours by adding or removing one record.
+
+    ``steps`` steps with noise of ``noise_multiplier`` times the clipping norm, each record in a step with ``sampling_probability``.
 
     The pairs are N(0, s^2) against (1-q) N(0, s^2) + q N(1, s^2), composed on dp-accounting's pessimistic lattice: an upper
     bound only, so no lower end is claimed.
     """
 
     text_name = "dpsgd"
+    sensitivity = "clipping norm 1"
 
     noise_multiplier: float = parameter(POSITIVE)
     sampling_probability: float = parameter(PROBABILITY)
@@ -41,6 +43,7 @@ class DPSGD(Mechanism):
 
     @property
     def neighbours(self) -> str:
+        """Adding or removing one record: what Poisson sampling is analysed for."""
         return ADD_REMOVE
 
     def _make_brackets(self) -> tuple[Bracket, ...]:
@@ -48,6 +51,7 @@ class DPSGD(Mechanism):
         return (Bracket(remove, (), "remove"), Bracket(remove.reverse, (), "add"))
 
     def repeated(self, times: int) -> tuple[DominatingPair, ...]:
+        """More of the same steps."""
         pair = self._composed(times)
         return pair, pair.reverse
 
@@ -73,6 +77,7 @@ class DPSGD(Mechanism):
         return float(np.clip(reach / _MOST_CELLS, _FINEST, 1.0))
 
     def renyi_at(self, alpha: ArrayLike) -> Floats:
+        """By dp-accounting's analysis of the sampled Gaussian."""
         from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent
         from dp_accounting.rdp import RdpAccountant
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import ndtr
 
-from privselect.mechanisms.base import Mechanism
-from privselect.mechanisms.neighbours import ANY, check_relation
+from privselect.mechanisms.base import StatedMechanism
 from privselect.pairs import Bracket, DominatingPair, connect_the_dots, merge_cells
 from privselect.pairs.cells import LARGEST_LOSS
 from privselect.parameters import POSITIVE, parameter
@@ -26,25 +25,23 @@ CELL = 0.01  # width of a cell, in standard deviations: the upper and lower curv
 
 @register
 @dataclass(frozen=True, slots=True)
-class Gaussian(Mechanism):
+class Gaussian(StatedMechanism):
     """Noise ``N(0, sigma^2)`` on a query of L2 sensitivity 1: the pair is N(1/sigma, 1) against N(0, 1), in either order."""
 
     text_name = "gaussian"
+    sensitivity = "L2 sensitivity 1"
 
     sigma: float = parameter(POSITIVE)
-    neighbours: str = field(default=ANY)  # type: ignore[assignment]
-
-    def __post_init__(self) -> None:
-        super(Gaussian, self).__post_init__()
-        check_relation(self.neighbours)
 
     def _make_brackets(self) -> tuple[Bracket, ...]:
         return (gaussian_bracket(1.0 / self.sigma),)
 
     def renyi_at(self, alpha: ArrayLike) -> Floats:
+        """In closed form."""
         return np.asarray(alpha, dtype=np.float64) / (2.0 * self.sigma**2) * (1.0 + 1e-15)
 
     def repeated(self, times: int) -> tuple[DominatingPair, ...]:
+        """In closed form: n runs are one with sigma/sqrt(n)."""
         return (gaussian_bracket(np.sqrt(times) / self.sigma).upper,)
 
 

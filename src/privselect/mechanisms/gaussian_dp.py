@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from privselect.mechanisms.base import Mechanism
+from privselect.mechanisms.base import StatedMechanism
 from privselect.mechanisms.gaussian import gaussian_bracket
-from privselect.mechanisms.neighbours import ANY, check_relation
 from privselect.pairs import Bracket, DominatingPair
 from privselect.parameters import POSITIVE, Range, parameter
 from privselect.text import register
@@ -14,18 +13,13 @@ from privselect.text import register
 
 @register
 @dataclass(frozen=True, slots=True)
-class GaussianDP(Mechanism):
+class GaussianDP(StatedMechanism):
     """(mu, delta)-approximate Gaussian DP: with probability ``delta`` everything leaks, otherwise at most N(mu, 1) against N(0, 1)."""
 
     text_name = "gdp"
 
     mu: float = parameter(POSITIVE)
     delta: float = parameter(Range(0.0, 1.0), default=0.0)
-    neighbours: str = field(default=ANY)  # type: ignore[assignment]
-
-    def __post_init__(self) -> None:
-        super(GaussianDP, self).__post_init__()
-        check_relation(self.neighbours)
 
     def _make_brackets(self) -> tuple[Bracket, ...]:
         clean = gaussian_bracket(self.mu)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privselect.mechanisms.base import Mechanism
-from privselect.mechanisms.neighbours import ANY, check_relation
+from privselect.mechanisms.base import StatedMechanism
 from privselect.pairs import Bracket, DominatingPair, connect_the_dots
 from privselect.pairs.cells import LARGEST_LOSS
 from privselect.parameters import Range, parameter
@@ -25,7 +24,7 @@ _CELLS = 2000
 
 @register
 @dataclass(frozen=True, slots=True)
-class Laplace(Mechanism):
+class Laplace(StatedMechanism):
     """Laplace noise on a query of L1 sensitivity 1: densities ``exp(-|x|/scale)`` around 0 and around 1.
 
     Outside [0, 1] the loss is constant, +-1/scale, with mass 1/2 on the likely side; inside, a loss l has x = (1 + scale l)/2
@@ -33,13 +32,9 @@ class Laplace(Mechanism):
     """
 
     text_name = "laplace"
+    sensitivity = "L1 sensitivity 1"
 
     scale: float = parameter(Range(1.0 / LARGEST_LOSS, math.inf))
-    neighbours: str = field(default=ANY)  # type: ignore[assignment]
-
-    def __post_init__(self) -> None:
-        super(Laplace, self).__post_init__()
-        check_relation(self.neighbours)
 
     def _make_brackets(self) -> tuple[Bracket, ...]:
         most = 1.0 / self.scale
@@ -56,6 +51,7 @@ class Laplace(Mechanism):
         return (Bracket(connect_the_dots(knots, cell_p, cell_q, atoms), (DominatingPair(p, q),)),)
 
     def renyi_at(self, alpha: ArrayLike) -> Floats:
+        """In closed form."""
         a, most = np.asarray(alpha, dtype=np.float64), 1.0 / self.scale
         # log( a/(2a-1) e^((a-1) most) + (a-1)/(2a-1) e^(-a most) ) / (a-1)
         high = np.log(a / (2 * a - 1)) + (a - 1) * most

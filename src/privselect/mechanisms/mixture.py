@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from privselect.errors import ParameterError
 from privselect.mechanisms.base import Mechanism
@@ -11,6 +11,9 @@ from privselect.mechanisms.neighbours import agreed
 from privselect.pairs import Bracket, DominatingPair
 from privselect.parameters import check_exact
 from privselect.text import Weighted, register
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 
 @register
@@ -32,14 +35,20 @@ class Mixture(Mechanism):
         if total != 1:
             raise ParameterError(f"the weights of a mixture must sum to 1, got {total} ({float(total):g})")
         object.__setattr__(self, "parts", parts)
-        agreed((part.thing.neighbours, part.thing) for part in parts)  # refuse at once what does not fit together
+        agreed((mechanism.neighbours, mechanism) for _, mechanism in self.weighted)  # refuse at once what does not fit together
 
     @property
     def neighbours(self) -> str:
-        return agreed((part.thing.neighbours, part.thing) for part in self.parts)
+        """The one relation that all parts agree on."""
+        return agreed((mechanism.neighbours, mechanism) for _, mechanism in self.weighted)
+
+    @property
+    def weighted(self) -> list[tuple[Fraction, Mechanism]]:
+        """The parts as (weight, mechanism)."""
+        return [(part.weight, cast("Mechanism", part.thing)) for part in self.parts]
 
     def _make_brackets(self) -> tuple[Bracket, ...]:
-        by_part = [(float(part.weight), {bracket.direction: bracket for bracket in part.thing.brackets}) for part in self.parts]
+        by_part = [(float(weight), {bracket.direction: bracket for bracket in part.brackets}) for weight, part in self.weighted]
         symmetric = all("both" in brackets for _, brackets in by_part)
         return tuple(
             _joined([(weight, brackets.get("both") or brackets[direction]) for weight, brackets in by_part], direction)

@@ -26,7 +26,7 @@ def agreed(parts: Iterable[tuple[str, object]]) -> str:
     """The one relation that all parts, given as (relation, part), are stated for."""
     found, first = ANY, None
     for relation, part in parts:
-        if relation == ANY or relation == found:
+        if relation in {ANY, found}:
             continue
         if found != ANY:
             raise NeighbourError(f"parts disagree on neighbouring data sets: {first} is stated for {found}, {part} for {relation}")

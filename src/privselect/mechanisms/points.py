@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from privselect.errors import ParameterError
-from privselect.mechanisms.base import Mechanism
-from privselect.mechanisms.neighbours import ANY, check_relation
+from privselect.mechanisms.base import StatedMechanism
 from privselect.pairs import Bracket, pair_from_points
 from privselect.parameters import Range, check_number
 from privselect.text import register
@@ -18,16 +17,15 @@ POINT_DELTA = Range(0.0, 1.0)
 
 @register
 @dataclass(frozen=True, slots=True)
-class Points(Mechanism):
+class Points(StatedMechanism):
     """Every ``(epsilon_i, delta_i)`` holds, in both directions, and nothing else is known: the worst such mechanism is assumed."""
 
     text_name = "points"
 
     points: tuple[tuple[float, float], ...] = field(metadata={"variadic": True})
-    neighbours: str = field(default=ANY, kw_only=True)  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
-        check_relation(self.neighbours)
+        StatedMechanism.__post_init__(self)
         object.__setattr__(self, "points", tuple(_point(entry) for entry in self.points))
         if not self.points:
             raise ParameterError("`points` needs at least one (epsilon, delta), got none")

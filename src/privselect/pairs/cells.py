@@ -26,7 +26,9 @@ def connect_the_dots(knots: Floats, cell_p: Floats, cell_q: Floats, atom_p: Floa
     chords moves, from a cell between a_0 < a_1, the second law's mass ``A = (P - a_0 Q)/(a_1 - a_0)`` to the upper knot
     and ``Q - A`` to the lower one. The unbounded cells use a_0 = 0 and a_1 = infinity.
 
-    Holds when all knots are between -700 and 700, where e^knot is a float, and the masses are right to a few units in the last place: ``A`` loses ``1/(a_1/a_0 - 1)`` of that, but a change dA moves the hockey stick by ``(a_1 - a_0) dA`` only, which is again a few units of the cell's mass.
+    Holds when all knots are between -700 and 700, where e^knot is a float, and the masses are right to a few units in the last
+    place: ``A`` loses ``1/(a_1/a_0 - 1)`` of that, but a change dA moves the hockey stick by ``(a_1 - a_0) dA`` only, which is
+    again a few units of the cell's mass.
     """
     ratio = np.exp(knots)
     # P/a and Q of a cell are near each other: comparing them keeps everything at the scale of Q.

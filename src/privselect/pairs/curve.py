@@ -79,7 +79,7 @@ class _Half:
 
 def _chord_at_one(high: _Half, low: _Half) -> float:
     """The height at a = 1 of the line between the nearest points on either side; a point b of the low half lies at a = 1/b."""
-    if len(high.a) < 2 or len(low.a) < 2:  # noqa: PLR2004
+    if len(high.a) < 2 or len(low.a) < 2:
         return np.inf
     left = 1.0 / low.a[1]
     left_height = 1.0 - left + left * low.heights[1]

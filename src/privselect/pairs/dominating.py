@@ -145,7 +145,7 @@ class DominatingPair:
             # Rounding may put the solution beyond the segment's end, where the value is known to be small enough.
             last = self.losses[np.minimum(first, len(self.losses) - 1)]
             epsilon = np.where(first < len(self.losses), np.minimum(epsilon, last), epsilon)
-        return np.maximum(epsilon, 0.0)
+        return np.asarray(np.maximum(epsilon, 0.0))
 
     def coarsened(self, most: int) -> DominatingPair:
         """A pair of about ``most`` outcomes that dominates this one: connect the dots between every n-th loss."""

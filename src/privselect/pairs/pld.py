@@ -29,7 +29,7 @@ def pair_from_pld(remove: Any, add: Any, times: int) -> DominatingPair:
     spacing = float(remove._discretization)  # noqa: SLF001 - dp-accounting shows a loss distribution's masses nowhere else
     highest = max(_highest_loss(remove), _highest_loss(add))
     stride = max(int(np.ceil(highest / spacing / _KNOTS)), 1)
-    knots = np.arange(0, int(np.ceil(highest / spacing)) + stride + 1, stride) * spacing
+    knots = spacing * np.arange(0, int(np.ceil(highest / spacing)) + stride + 1, stride, dtype=np.float64)
     return pair_from_curve(knots, _curve(remove, times, knots), _curve(add, times, knots))
 
 

@@ -8,17 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from privselect.selection.crossing import Crossing
 from privselect.selection.exact import ExactLower, ExactUpper
 from privselect.selection.ratio import log_ratio
+from privselect.selection.search import LARGEST_EPSILON
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from privselect.counts.base import Count
     from privselect.pairs import Bracket, DominatingPair
-
-LARGEST_EPSILON = 700.0  # e^epsilon must stay a float; beyond it, epsilon is reported as infinite
-_CLOSE = 3e-5  # in log delta: an epsilon whose delta is this near the asked one is good enough
 
 
 class Accountant:
@@ -63,7 +60,7 @@ class Accountant:
             return max(engine.delta(epsilon) for engine in engines)
 
         near = min(upper, LARGEST_EPSILON) * (1.0 + 1e-9)
-        return _search(bound, delta, near, 0.0, self._slope(delta), near * (1.0 - 3e-5), from_below=True), upper
+        return Crossing(bound, delta, self._slope(delta)).from_below(near * (1.0 - 3e-5), near), upper
 
     def _safe_epsilon(self, exact: ExactUpper, delta: float, at_least: float) -> float:
         ratio = self._ratio_epsilon(delta)
@@ -80,7 +77,7 @@ class Accountant:
             if rough > 0.0 and math.isfinite(ratio):
                 step = guess + math.log(rough / delta) / slope
                 guess = min(max(step, 0.5 * guess), ratio)
-        return _search(lambda e: self._least(exact, e), delta, ratio, at_least, slope, guess)
+        return Crossing(lambda e: self._least(exact, e), delta, slope).from_above(guess, at_least, ratio)
 
     def _least(self, exact: ExactUpper, epsilon: float) -> float:
         pair = self.bracket.upper
@@ -105,50 +102,3 @@ class Accountant:
         step = 0.02 * base
         here, there = pair.hockey_stick(np.array([base - step, base]))
         return float(np.clip(math.log(max(here, 1e-300) / max(there, 1e-300)) / step, 0.2, 1e4)) if there > 0.0 else 20.0
-
-
-def _search(
-    bound: Callable[[float], float], delta: float, high: float, low: float, slope: float, point: float, *, from_below: bool = False
-) -> float:
-    """Where the nonincreasing ``bound`` crosses delta, on the safe side: above it, or below it with ``from_below``.
-
-    ``high`` is known to be on the right of the crossing (infinite: unknown), ``low`` on its left, ``point`` is a first guess and
-    ``slope`` one of -d log(bound). Secant steps on log(bound), kept inside the bracket; the answer is always a point that was
-    evaluated, or an end of the first bracket.
-    """
-    log_delta = math.log(delta)
-
-    def excess(epsilon: float) -> float:
-        value = bound(epsilon)
-        return math.log(value) - log_delta if value > 0.0 else -math.inf
-
-    if math.isinf(high):
-        high = max(2.0 * low, 1.0)
-        while excess(high) > 0.0:
-            if high >= LARGEST_EPSILON:
-                return math.inf
-            low, high = high, min(2.0 * high, LARGEST_EPSILON)
-    aim = _CLOSE / 3.0 if from_below else -_CLOSE / 3.0
-    previous: tuple[float, float] | None = None
-    tried_zero = False
-    for _ in range(60):
-        if high - low <= 1e-8 * high:
-            break
-        point = point if low < point < high else 0.5 * (low + high)
-        if low == 0.0 and point < 1e-3 * high and not tried_zero:
-            point, tried_zero = 0.0, True  # large deltas: is any epsilon needed at all?
-        value = excess(point)
-        if value > 0.0:
-            low = point
-        else:
-            high = point
-        if abs(value) <= _CLOSE and (value > 0.0) == from_below:
-            break
-        if math.isfinite(value):
-            if previous is not None and previous[1] != value:
-                slope = max((previous[1] - value) / (point - previous[0]), 1e-3)
-            previous = (point, value)
-            point = point + (value - aim) / slope
-        else:
-            point = math.nan
-    return low if from_below else high

@@ -40,10 +40,11 @@ _LARGEST_LOG = 700.0  # keeps c a float; a smaller c only loosens
 _CHUNK = 1_500_000  # numbers in a table
 _ROUNDS = 10
 _FEW = 64
+_MOST_PARTS = 8  # a cell is cut into at a time
 _SHALLOW = 0.02  # m*y below this: all relevant pieces hang near the top, where y hardly changes the weights
 _STRETCHES = 120
 _SHARE = 0.1  # of the allowed loss, to each e-fold of y
-_MOST_NODES, _MOST_BLOCKS = 900, 600  # past these the mesh stays as it is: looser, never wrong
+_MOST_NODES, _MOST_BLOCKS = 1200, 900  # past these the mesh stays as it is: looser, never wrong
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +107,13 @@ class Above:
         """A bound on the row's mean of the greatest F over x: tighter where a row is long."""
         start = self.at(self.rows.t0, self.rows.s0).max(axis=1)
         end = self.at(self.rows.t1, self.rows.s1).max(axis=1)
-        return 0.5 * (np.maximum(start, 0.0) + np.maximum(end, 0.0))
+        return np.asarray(0.5 * (np.maximum(start, 0.0) + np.maximum(end, 0.0)))
 
     def change(self) -> Floats:
         """How far :meth:`anywhere` may lie above the row's mean."""
         fall = (self.gain0 - self.gain1).max(axis=1)[self.rows.block] * (self.rows.t1 - self.rows.t0)
         rise = (self.cost0 - self.cost1).max(axis=1)[self.rows.block] * (self.rows.s1 - self.rows.s0)
-        return 0.5 * (fall + self.rows.c * rise)
+        return np.asarray(0.5 * (fall + self.rows.c * rise))
 
     def _between(self, at0: Floats, at1: Floats, share: Floats) -> Floats:
         if len(at0) == 1:
@@ -314,8 +315,7 @@ class Field:
         return np.unique(np.clip(np.concatenate([by_mass, by_loss]), span.first, span.last - 1).astype(np.intp))
 
     def _refine_nodes(self, bounds: Floats, true: Floats, allowed: Floats) -> bool:
-        if len(self.x) > _MOST_NODES:
-            return False
+        """Split cells where the bound is too loose; True if they should be judged once more."""
         best = bounds.argmax(axis=1)
         cells = np.diff(self.x)
         parts = _parts((bounds[np.arange(len(best)), best] - true) / np.maximum(allowed, _TINY))
@@ -323,27 +323,27 @@ class Field:
         place, first = np.unique(self.x[best], return_index=True)
         width = np.maximum(cells[np.minimum(best, len(cells) - 1)], cells[np.maximum(best - 1, 0)])
         split = _splits(self.x, place, (width / parts)[first])
-        loose = (bounds > (true + allowed)[:, None]).any(axis=0)
-        split = np.maximum(split, np.where(loose[1:] | loose[:-1], 4, 1))
+        loose = np.any(bounds > (true + allowed)[:, None], axis=0)
+        split = _affordable(np.maximum(split, np.where(loose[1:] | loose[:-1], 4, 1)), _MOST_NODES)
         if (split == 1).all():
             return False
         self._set_nodes(_divided(self.x, split))
-        return True
+        return bool((parts == _MOST_PARTS).any())
 
     def _refine_blocks(self, y: Floats, width: Floats, excess: Floats) -> bool:
         parts = _parts(excess)
-        if not (parts > 1).any() or len(self.ends) > _MOST_BLOCKS:
+        if not (parts > 1).any():
             return False
-        split = _splits(self.ends, y, width / parts)
+        split = _affordable(_splits(self.ends, y, width / parts), _MOST_BLOCKS)
         if (split == 1).all():
             return False
         self._set_blocks(_divided(self.ends, split))
-        return True
+        return bool((parts == _MOST_PARTS).any())
 
 
 def _parts(excess: Floats) -> Floats:
     # The excess is of second order in the cell: to bring it to 1, the cell must shrink by its square root.
-    return np.ceil(np.sqrt(np.clip(excess, 1.0, 64.0)))
+    return np.ceil(np.sqrt(np.clip(excess, 1.0, _MOST_PARTS**2)))
 
 
 def _splits(ends: Floats, place: Floats, wanted: Floats) -> Indices:
@@ -351,7 +351,16 @@ def _splits(ends: Floats, place: Floats, wanted: Floats) -> Indices:
     width = np.diff(ends)
     near = (ends[1:] >= place[0]) & (ends[:-1] <= place[-1])
     limit = np.interp(ends[:-1] + 0.5 * width, place, wanted)
-    return np.where(near, np.clip(np.ceil(width / limit - 0.01), 1, 8), 1).astype(np.intp)
+    return np.where(near, np.clip(np.ceil(width / limit - 0.01), 1, _MOST_PARTS), 1).astype(np.intp)
+
+
+def _affordable(split: Indices, most: int) -> Indices:
+    """The same with fewer parts where they would be more than ``most`` cells in all; none where even halves would be."""
+    for limit in (_MOST_PARTS, _MOST_PARTS // 2, 2):
+        fewer = np.minimum(split, limit)
+        if fewer.sum() <= most:
+            return fewer
+    return np.ones_like(split)
 
 
 def _divided(ends: Floats, split: Indices) -> Floats:

@@ -95,6 +95,23 @@ def lem_rdp_to_dp_epsilon(rdp: Curve, delta: float) -> float:
     return max(float(epsilon.min()) * _UP + 1e-14, 0.0)
 
 
+def curve_through(orders: ArrayLike, values: ArrayLike) -> Curve:
+    """A curve for all orders from upper bounds at some: ``(a-1) D_a`` is convex in a and 0 at a = 1, so its chords lie above it.
+
+    Infinite beyond the last order given, and wherever a bound is infinite.
+    """
+    known = np.concatenate([[1.0], _checked_orders(orders)])
+    moments = np.concatenate([[0.0], (known[1:] - 1.0) * np.asarray(values, dtype=np.float64)])
+    finite = np.isfinite(moments)
+    known, moments = known[finite], moments[finite]
+
+    def curve(alpha: Floats) -> Floats:
+        between = np.interp(alpha, known, moments, right=np.inf)
+        return np.asarray(between / (alpha - 1.0) * _UP)
+
+    return curve
+
+
 def renyi_of_pair(pair: DominatingPair, alpha: ArrayLike) -> Floats:
     """``D_alpha(P||P') = log(sum p^alpha q^(1-alpha))/(alpha-1)``, in logs, rounded up; infinite where P has mass that P' has not."""
     orders = _checked_orders(alpha)

@@ -15,8 +15,9 @@ from privselect.interval import Interval
 from privselect.mechanisms.base import Mechanism, plain
 from privselect.pairs import Bracket, pair_from_curve
 from privselect.parameters import OPEN_UNIT, REAL, check_array
-from privselect.selection.accountant import LARGEST_EPSILON, Accountant
+from privselect.selection.accountant import Accountant
 from privselect.selection.exact import ExactLower
+from privselect.selection.search import LARGEST_EPSILON
 from privselect.text import register
 
 if TYPE_CHECKING:
@@ -52,9 +53,11 @@ class Selection(Mechanism):
 
     @property
     def neighbours(self) -> str:
+        """That of the trials."""
         return self.mechanism.neighbours
 
     def delta_at(self, epsilon: ArrayLike) -> Interval:
+        """The selection is (epsilon, delta)-DP: delta for one or many real epsilons."""
         eps = check_array("epsilon", epsilon, REAL)
         proved = all(bracket.lowers for bracket in self.mechanism.brackets)
         uppers = _each(self._upper, eps)
@@ -62,6 +65,7 @@ class Selection(Mechanism):
         return Interval(None if lowers is None else plain(lowers), plain(uppers))
 
     def epsilon_at(self, delta: ArrayLike) -> Interval:
+        """The selection is (epsilon, delta)-DP: the least epsilon >= 0 for one or many deltas."""
         wanted = check_array("delta", delta, OPEN_UNIT)
         proved = all(bracket.lowers for bracket in self.mechanism.brackets)
         pairs = [_epsilon_interval(self._accountants(), d) for d in wanted.ravel().tolist()]

@@ -86,4 +86,4 @@ def _integrals(weight: Weight, ends: Floats) -> Floats:
     middle, half = 0.5 * (fine[1:] + fine[:-1]), 0.5 * np.diff(fine)
     parts = weight.scale * half * (weight.at(middle[:, None] + half[:, None] * nodes) @ shares)
     piece = np.searchsorted(ends, fine[:-1], side="right") - 1
-    return np.bincount(np.clip(piece, 0, len(ends) - 2), weights=parts, minlength=len(ends) - 1)
+    return np.bincount(np.clip(piece, 0, len(ends) - 2), weights=parts, minlength=len(ends) - 1).astype(np.float64)

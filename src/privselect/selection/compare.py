@@ -1,0 +1,271 @@
+"""Every bound on one selection, side by side with one trial alone and with plain composition."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from privselect.counts import Binomial, Poisson
+from privselect.counts.truncated import Truncated
+from privselect.errors import MissingExtraError, NotCoveredError, ParameterError
+from privselect.interval import Interval
+from privselect.mechanisms import Mechanism
+from privselect.parameters import OPEN_UNIT, check_number
+from privselect.selection.liu_talwar import liu_talwar_epsilon
+from privselect.selection.paper import cor_binomial_to_poisson_epsilon, thm_hs_bin_epsilon, thm_negbin_epsilon
+from privselect.selection.pointwise import pointwise_delta
+from privselect.selection.ratio import ratio_epsilon
+from privselect.selection.renyi import ORDERS, lem_rdp_to_dp_epsilon, thm_rdp_negbin, thm_rdp_poisson
+from privselect.selection.search import LARGEST_EPSILON, solve_epsilon
+from privselect.selection.selection import Selection
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+    from rich.table import Table
+
+    from privselect.counts.base import Count
+
+    Floats = NDArray[np.float64]
+    Curve = Callable[[Floats], Floats]
+
+# Fractional orders are cheap while they are small, whole ones when they are large.
+_RENYI_ORDERS = np.unique(np.where(ORDERS > 64.0, np.round(ORDERS), ORDERS)[ORDERS < 1e4][::2])
+_MOST_RUNS, _LARGEST_MEAN_LOSS = 10**6, 100.0  # plain composition beyond these is of no use to anyone
+
+_ALONE = "one trial alone: no law of K was given"
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Epsilon at one delta by every bound; ``bounds`` holds None where a bound does not apply, and ``notes`` says why."""
+
+    mechanism: Mechanism
+    count: Count | None
+    delta: float
+    base: Interval
+    bounds: Mapping[str, Interval | float | None]
+    selection_gap: float | None
+    composition_runs: int | None
+    notes: Mapping[str, str]
+
+    def as_dict(self) -> dict[str, object]:
+        """For JSON: None also where a bound is infinite, with a note that says so."""
+        return {
+            "delta": self.delta,
+            "mechanism": str(self.mechanism),
+            "count": None if self.count is None else str(self.count),
+            "base_epsilon": self.base.as_dict(),
+            "bounds": {name: _plain(bound) for name, bound in self.bounds.items()},
+            "selection_gap": _plain(self.selection_gap),
+            "composition_runs": self.composition_runs,
+            "notes": dict(self.notes),
+        }
+
+    def table(self) -> Table:
+        """A rich table: each bound with its epsilon, its ratio to the exact answer, and its meaning."""
+        try:
+            from rich.table import Table
+        except ModuleNotFoundError:
+            raise MissingExtraError("the table needs rich; install it with: pip install 'privselect[cli]'") from None
+        of = str(self.mechanism if self.count is None else Selection(self.mechanism, self.count))
+        gap = "" if self.selection_gap is None else f"gap of the selection step, upper/lower - 1: {self.selection_gap:.1e}"
+        table = Table(title=f"epsilon at delta = {self.delta:g} of {of}", caption=gap or None, title_justify="left", caption_justify="left")
+        table.add_column("bound", no_wrap=True)
+        table.add_column("epsilon", justify="right", no_wrap=True)
+        table.add_column("/ exact", justify="right", no_wrap=True)
+        table.add_column("meaning")
+        exact = _upper(self.bounds["exact"])
+        table.add_row(
+            "one trial", _shown(self.base), _quotient(self.base.upper, exact), "the mechanism alone, no selection", end_section=True
+        )
+        for name, bound in self.bounds.items() if self.count is not None else ():
+            last = name == "liu_talwar"
+            meaning = self.notes.get(name) or MEANINGS[name]
+            style = "bold" if name == "exact" else None
+            table.add_row(name, _shown(bound), _quotient(_upper(bound), exact), meaning, style=style, end_section=last)
+        return table
+
+    def plot(self, path: str | Path, over: str | None = None) -> None:
+        """Draw the bounds over a range of E K (``over="mean"``) or of delta into a .png, .pdf or .svg file."""
+        from privselect.selection.figures import draw
+
+        draw(self.mechanism, self.count, delta=self.delta, path=path, over=over)
+
+
+MEANINGS = {
+    "exact": "the true price: the worst mechanism, the worst score",
+    "pointwise": "each outcome at its own worst place in the order",
+    "ratio": "one factor, the largest, for all outcomes",
+    "paper": "privacy profiles, Koskela et al.",
+    "renyi": "Rényi, Papernot and Steinke",
+    "liu_talwar": "one point of the profile, Liu and Talwar",
+    "composition": "another mechanism: every run is released",
+}
+
+
+def compare(mechanism: Mechanism, *, delta: float) -> Comparison:
+    """Every bound on the epsilon of a selection at this delta; of any other mechanism, epsilon alone."""
+    if not isinstance(mechanism, Mechanism):
+        raise ParameterError(f"`mechanism` must be a mechanism or a selection, got {mechanism}")
+    at = check_number("delta", delta, OPEN_UNIT)
+    if not isinstance(mechanism, Selection):
+        nothing: dict[str, Interval | float | None] = dict.fromkeys(MEANINGS)
+        return Comparison(mechanism, None, at, mechanism.epsilon_at(at), nothing, None, None, dict.fromkeys(MEANINGS, _ALONE))
+    base, count = mechanism.mechanism, mechanism.count
+    bounds: dict[str, Interval | float | None] = {"exact": mechanism.epsilon_at(at)}
+    notes: dict[str, str] = {}
+    for name, bound in BOUNDS.items():
+        try:
+            bounds[name] = bound(base, count, at)
+        except NotCoveredError as reason:
+            bounds[name], notes[name] = None, str(reason)
+    for name, value in bounds.items():
+        if value is not None and math.isinf(_upper(value)):
+            notes[name] = f"infinite: this bound proves no epsilon at delta {at:g}"
+    if math.isinf(_number(bounds["renyi"])) and not _renyi_points(base)[0].size:
+        notes["renyi"] = "infinite: a trial may leak everything, so no Rényi divergence of it is finite"
+    runs = composed_runs(count)
+    if "composition" not in notes:
+        notes["composition"] = f"another mechanism, no bound on this one: {runs} run{'s' if runs > 1 else ''}, every output released"
+    return Comparison(base, count, at, base.epsilon_at(at), bounds, mechanism.selection_gap(at), runs, notes)
+
+
+# -- one function per bound: epsilon at delta, or NotCoveredError with the reason -----------------------------------------
+
+
+def pointwise(mechanism: Mechanism, count: Count, delta: float) -> float:
+    """**Pointwise**, the greater of the two orders of the neighbours."""
+    pairs = [bracket.upper for bracket in mechanism.brackets]
+    return max(solve_epsilon(lambda e, pair=pair: pointwise_delta(pair, count, e), delta, tolerance=1e-6) for pair in pairs)  # type: ignore[misc]
+
+
+def ratio(mechanism: Mechanism, count: Count, delta: float) -> float:
+    """**Ratio**, the greater of the two orders of the neighbours."""
+    return max(ratio_epsilon(bracket.upper, count, delta) for bracket in mechanism.brackets)
+
+
+def paper(mechanism: Mechanism, count: Count, delta: float) -> float:
+    """The paper's own bound for this law of K: thm:negbin, thm:hs_bin or cor:binomial_to_poisson."""
+    _refuse_cap("the paper has no bound", count)
+    if isinstance(count, Truncated):
+        return thm_negbin_epsilon(profile_of(mechanism), count, delta)
+    if isinstance(count, Binomial):
+        return thm_hs_bin_epsilon(profile_of(mechanism), count, delta)
+    if isinstance(count, Poisson):
+        return cor_binomial_to_poisson_epsilon(profile_of(mechanism), count, delta)
+    raise NotCoveredError(f"the paper has no bound for {count.text_name} K")
+
+
+def renyi(mechanism: Mechanism, count: Count, delta: float) -> float:
+    """Papernot and Steinke's bound, converted by lem:rdp_to_dp."""
+    _refuse_cap("no Rényi bound is known", count)
+    curve = _renyi_curve(mechanism)
+    if isinstance(count, Truncated):
+        return lem_rdp_to_dp_epsilon(lambda a: thm_rdp_negbin(curve, count, a), delta)
+    if isinstance(count, Poisson):
+        return lem_rdp_to_dp_epsilon(lambda a: thm_rdp_poisson(curve, profile_of(mechanism), count, a), delta)
+    raise NotCoveredError(f"no Rényi bound is known for {count.text_name} K")
+
+
+def liu_talwar(mechanism: Mechanism, count: Count, delta: float) -> float:
+    """Liu and Talwar's bound."""
+    if count.cap is not None or not isinstance(count, Truncated) or count.eta != 1.0:
+        raise NotCoveredError("Liu and Talwar cover geometric K without a cap")
+    return liu_talwar_epsilon(profile_of(mechanism), count, delta)
+
+
+def composition(mechanism: Mechanism, count: Count, delta: float) -> float:
+    """Plain composition of ``ceil(E K)`` runs, every output released: another mechanism, no bound on the selection."""
+    runs = composed_runs(count)
+    if runs == 1:
+        return _upper(mechanism.epsilon_at(delta))
+    mean_loss = max(float(bracket.upper.p @ bracket.upper.losses) for bracket in mechanism.brackets)
+    if runs > _MOST_RUNS or runs * mean_loss > _LARGEST_MEAN_LOSS:
+        raise NotCoveredError(f"{runs} runs, every output released, leak too much to be worth computing")
+    return max(float(pair.epsilon_at(delta, side=1)) for pair in mechanism.repeated(runs))
+
+
+BOUNDS: dict[str, Callable[[Mechanism, Count, float], float]] = {
+    "pointwise": pointwise,
+    "ratio": ratio,
+    "paper": paper,
+    "renyi": renyi,
+    "liu_talwar": liu_talwar,
+    "composition": composition,
+}
+
+
+def composed_runs(count: Count) -> int:
+    """``ceil(E K)``, at least 1; a mean such as 1/(1/3) counts as the whole number it is meant to be."""
+    return max(math.ceil(count.expected() * (1.0 - 1e-12)), 1)
+
+
+def profile_of(mechanism: Mechanism) -> Curve:
+    """The mechanism's privacy profile, the greater of the two orders of the neighbours, rounded up."""
+    pairs = [bracket.upper for bracket in mechanism.brackets]
+    return lambda epsilon: np.maximum.reduce([pair.hockey_stick(epsilon, side=1) for pair in pairs])
+
+
+def _refuse_cap(complaint: str, count: Count) -> None:
+    if count.cap is not None:
+        raise NotCoveredError(f"{complaint} for a capped law of K")
+
+
+def _renyi_curve(mechanism: Mechanism) -> Curve:
+    """The mechanism's Renyi divergence at any order > 1, from a few hundred: ``(a-1) D_a`` is convex in a, so its chords lie above it."""
+    orders, divergences = _renyi_points(mechanism)
+    at, values = np.concatenate([[1.0], orders]), np.concatenate([[0.0], (orders - 1.0) * divergences])
+    return lambda a: np.interp(a, at, values, right=np.inf) / (a - 1.0) * (1.0 + 1e-12)
+
+
+@lru_cache(maxsize=32)
+def _renyi_points(mechanism: Mechanism) -> tuple[Floats, Floats]:
+    """Orders with finite divergences, from 1 up to where ``D_a`` alone outweighs all that a larger order can save (at most ~100/(a-1))."""
+    orders, divergences = [], []
+    for block in np.array_split(_RENYI_ORDERS, 24):
+        values = mechanism.renyi_at(block)
+        orders.append(block[np.isfinite(values)])
+        divergences.append(values[np.isfinite(values)])
+        if not values[-1] < min(LARGEST_EPSILON, 1e4 / (block[-1] - 1.0)):
+            break
+    return np.concatenate(orders), np.concatenate(divergences)
+
+
+# -- showing ---------------------------------------------------------------------------------------------------------------
+
+
+def _number(bound: Interval | float | None) -> float:
+    return math.nan if bound is None else _upper(bound)
+
+
+def _upper(bound: Interval | float | None) -> float:
+    if bound is None:
+        return math.nan
+    return float(bound.upper if isinstance(bound, Interval) else bound)
+
+
+def _plain(bound: Interval | float | None) -> object:
+    if isinstance(bound, Interval):
+        return bound.as_dict()
+    return bound if bound is not None and math.isfinite(bound) else None
+
+
+def _shown(bound: Interval | float | None) -> str:
+    if bound is None:
+        return "-"
+    if isinstance(bound, Interval) and bound.lower is not None and math.isfinite(_upper(bound)):
+        low, high = f"{bound.lower:.4f}", f"{bound.upper:.4f}"
+        return high if low == high else f"{low} .. {high}"
+    return f"{_upper(bound):.4f}" if math.isfinite(_upper(bound)) else "infinite"
+
+
+def _quotient(value: float | Floats, exact: float) -> str:
+    quotient = float(value) / exact if exact > 0.0 else math.nan
+    return f"{quotient:.3f}" if math.isfinite(quotient) else ""
