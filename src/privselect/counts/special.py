@@ -21,7 +21,7 @@ import numpy as np
 from scipy import special
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
 _LOG_2PI = math.log(2.0 * math.pi)
 _ENOUGH = 4e-16  # a factor this near 1 ends a continued fraction
-_MOST_TERMS = 1_000_000  # near the mean about sqrt(n) terms are needed: 1e15 still ends
+_MOST_TERMS = 1_000_000  # far more than the few thousand that are needed
+_BROAD = 2000.0  # the standard deviation from which on sums are integrals
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
 # B_{2j} / (2j (2j-1)): at 12 the first one left out is below 1e-17.
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156, -3617 / 122400)
 
@@ -71,29 +73,72 @@ def log_poisson_term(n: Floats, x: Floats, d: Floats) -> Floats:
 
 
 def log_betainc(a: float, b: float, x: Floats, y: Floats, d: Floats) -> Floats:
-    """``log I_x(a, b)``, the regularised incomplete beta function, for a, b > 0, x + y = 1 and d = a - (a+b) x."""
-    left = d > -0.5  # the mean, but for small a, where the other side is slow close to it
-    near, far = np.where(left, a, b), np.where(left, b, a)
-    p, q, gap = np.where(left, x, y), np.where(left, y, x), np.where(left, d, -d)
-    term = log_binomial_term(near, far, p, q, gap) + np.log(near / (near + far)) + np.log(far)
-    tail = term - np.log(_lentz(_beta_fraction(near, far, p, q, gap)))
-    with np.errstate(divide="ignore"):
-        # Rounding may carry a tail that is almost everything past 1.
-        result = np.where(left, np.minimum(tail, 0.0), np.log1p(-np.exp(np.minimum(tail, 0.0))))
+    """``log I_x(a, b)``, the regularised incomplete beta function, for a, b > 0, x + y = 1 and d = a - (a+b) x.
+
+    For whole b it is ``log P(Binomial(a+b-1, y) < b)``; where both a and b are beyond 4e6, b must be whole.
+    """
+    spread = np.sqrt((a + b) * x * y)
+    near = (spread > _BROAD) & (np.abs(d) < spread)
+    result = np.empty_like(d)
+    result[~near] = _log_beta_tail(a, b, x[~near], y[~near], d[~near])
+
+    def log_term(back: Floats) -> Floats:
+        """The binomial term at t = b - back."""
+        t, p, q = b - back, x[near, None], y[near, None]
+        return log_binomial_term(a + back - 1.0, t, p, q, d[near, None] - q + back)
+
+    slope = np.log1p(d[near] / b) - np.log1p(-d[near] / a)
+    result[near] = _log_sum_below(log_term, slope, spread[near])
     return np.where(y == 0.0, 0.0, np.where(x == 0.0, -np.inf, result))
 
 
 def log_gammaincc(n: float, x: Floats, d: Floats) -> Floats:
     """``log Q(n, x) = log P(Poisson(x) < n)`` for n > 0, x >= 0 and d = x - n."""
-    term = log_poisson_term(np.full_like(d, n), x, d) + math.log(n)
-    above = d >= 0.0
+    spread = np.sqrt(x)
+    near = (spread > _BROAD) & (np.abs(d) < spread)
+    above, under = ~near & (d >= 0.0), ~near & (d < 0.0)
     result = np.empty_like(d)
     # Each fraction is quick on its own side only, so neither is asked about the other's.
-    result[above] = np.minimum(term[above] - np.log(_lentz(_upper_gamma_fraction(n, d[above]))), 0.0)
-    lower = np.minimum(term[~above] - np.log(_lentz(_lower_gamma_fraction(n, x[~above], d[~above]))), 0.0)
+    fraction = _lentz(_upper_gamma_fraction(n, d[above]))
+    result[above] = np.minimum(_log_poisson_end(n, x[above], d[above]) - np.log(fraction), 0.0)
+    fraction = _lentz(_lower_gamma_fraction(n, x[under], d[under]))
     with np.errstate(divide="ignore"):
-        result[~above] = np.log1p(-np.exp(lower))
+        result[under] = np.log1p(-np.exp(np.minimum(_log_poisson_end(n, x[under], d[under]) - np.log(fraction), 0.0)))
+
+    def log_term(back: Floats) -> Floats:
+        """The Poisson term at t = n - back."""
+        return log_poisson_term(n - back, x[near, None], d[near, None] + back)
+
+    result[near] = _log_sum_below(log_term, np.log1p(d[near] / n), spread[near])
     return np.where(x == 0.0, 0.0, result)
+
+
+def _log_beta_tail(a: float, b: float, x: Floats, y: Floats, d: Floats) -> Floats:
+    left = d > -0.5  # the mean, but for small a, where the other side is slow close to it
+    near, far = np.where(left, a, b), np.where(left, b, a)
+    p, q, gap = np.where(left, x, y), np.where(left, y, x), np.where(left, d, -d)
+    term = log_binomial_term(near, far, p, q, gap) + np.log(near / (near + far)) + np.log(far)
+    tail = np.minimum(term - np.log(_lentz(_beta_fraction(near, far, p, q, gap))), 0.0)  # rounding may carry it past 1
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.where(left, tail, np.log1p(-np.exp(tail))), dtype=np.float64)
+
+
+def _log_poisson_end(n: float, x: Floats, d: Floats) -> Floats:
+    return log_poisson_term(np.full_like(d, n), x, d) + math.log(n)
+
+
+def _log_sum_below(log_term: Callable[[Floats], Floats], slope: Floats, spread: Floats) -> Floats:
+    """``log sum_{t = 1, 2, ...} f(n - t)`` for a broad bell f, where the fractions would need about ``spread`` terms.
+
+    By the midpoint rule of Euler and Maclaurin, the sum is the integral of f below n - 1/2, less f'/24 there; the next term is
+    smaller by spread^2. ``slope`` is f'/f there. The bell is cut where e^-60 of it is left.
+    """
+    back = 0.5 + spread[:, None] * (5.5 * (1.0 + _NODES))
+    logs = log_term(back)
+    end = log_term(np.full((len(spread), 1), 0.5))[:, 0]
+    top = logs.max(axis=1, initial=-np.inf)
+    area = 5.5 * spread * (np.exp(logs - top[:, None]) @ _WEIGHTS)
+    return np.asarray(top + np.log(area - np.exp(end - top) * slope / 24.0), dtype=np.float64)
 
 
 def _beta_fraction(a: Floats, b: Floats, x: Floats, y: Floats, d: Floats) -> Iterator[tuple[Floats, Floats]]:

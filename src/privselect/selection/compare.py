@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from privselect.counts.base import Count
+    from privselect.pairs import DominatingPair
 
     Floats = NDArray[np.float64]
     Curve = Callable[[Floats], Floats]
@@ -129,8 +130,8 @@ def compare(mechanism: Mechanism, *, delta: float) -> Comparison:
     for name, value in bounds.items():
         if value is not None and math.isinf(_upper(value)):
             notes[name] = f"infinite: this bound proves no epsilon at delta {at:g}"
-    if math.isinf(_number(bounds["renyi"])) and not _renyi_points(base)[0].size:
-        notes["renyi"] = "infinite: a trial may leak everything, so no Rényi divergence of it is finite"
+    if math.isinf(_upper(bounds["renyi"])) and not _renyi_points(base)[0].size:
+        notes["renyi"] = "infinite: a trial may leak everything, so no Renyi divergence of it is finite"
     runs = composed_runs(count)
     if "composition" not in notes:
         notes["composition"] = f"another mechanism, no bound on this one: {runs} run{'s' if runs > 1 else ''}, every output released"
@@ -142,8 +143,11 @@ def compare(mechanism: Mechanism, *, delta: float) -> Comparison:
 
 def pointwise(mechanism: Mechanism, count: Count, delta: float) -> float:
     """**Pointwise**, the greater of the two orders of the neighbours."""
-    pairs = [bracket.upper for bracket in mechanism.brackets]
-    return max(solve_epsilon(lambda e, pair=pair: pointwise_delta(pair, count, e), delta, tolerance=1e-6) for pair in pairs)  # type: ignore[misc]
+
+    def at(pair: DominatingPair) -> float:
+        return solve_epsilon(lambda epsilon: pointwise_delta(pair, count, epsilon), delta, tolerance=1e-6)
+
+    return max(at(bracket.upper) for bracket in mechanism.brackets)
 
 
 def ratio(mechanism: Mechanism, count: Count, delta: float) -> float:
@@ -165,13 +169,13 @@ def paper(mechanism: Mechanism, count: Count, delta: float) -> float:
 
 def renyi(mechanism: Mechanism, count: Count, delta: float) -> float:
     """Papernot and Steinke's bound, converted by lem:rdp_to_dp."""
-    _refuse_cap("no Rényi bound is known", count)
+    _refuse_cap("no Renyi bound is known", count)
     curve = _renyi_curve(mechanism)
     if isinstance(count, Truncated):
         return lem_rdp_to_dp_epsilon(lambda a: thm_rdp_negbin(curve, count, a), delta)
     if isinstance(count, Poisson):
         return lem_rdp_to_dp_epsilon(lambda a: thm_rdp_poisson(curve, profile_of(mechanism), count, a), delta)
-    raise NotCoveredError(f"no Rényi bound is known for {count.text_name} K")
+    raise NotCoveredError(f"no Renyi bound is known for {count.text_name} K")
 
 
 def liu_talwar(mechanism: Mechanism, count: Count, delta: float) -> float:
@@ -239,10 +243,6 @@ def _renyi_points(mechanism: Mechanism) -> tuple[Floats, Floats]:
 
 
 # -- showing ---------------------------------------------------------------------------------------------------------------
-
-
-def _number(bound: Interval | float | None) -> float:
-    return math.nan if bound is None else _upper(bound)
 
 
 def _upper(bound: Interval | float | None) -> float:
