@@ -19,8 +19,7 @@ ROWS = (
     {"errors"},
     {"parameters", "interval"},
     {"text", "pairs"},
-    {"counts"},
-    {"mechanisms"},
+    {"counts", "mechanisms"},
     {"selection", "noisy_max", "regression"},
     {"certificates"},
     {"tuning", "planning"},
@@ -29,9 +28,6 @@ ROWS = (
     {"cli", "web", "paper"},
 )
 RANK = {part: rank for rank, row in enumerate(ROWS) for part in row}
-
-# A selection is a mechanism, and asks the selection package for its price when it is used.
-DEFERRED_UPWARD = {("mechanisms", "selection")}
 
 
 def test_importing_the_package_loads_nothing_heavy():
@@ -71,8 +67,8 @@ def test_imports_go_one_way(path):
     if part == "__init__":
         return
     assert part in RANK, f"give {part} its row in ROWS"
-    for imported, deferred in imports_of(path):
-        if imported != part and not (deferred and (part, imported) in DEFERRED_UPWARD):
+    for imported in imports_of(path):
+        if imported != part:
             assert RANK[imported] < RANK[part], f"{part} imports {imported}"
 
 
@@ -84,19 +80,12 @@ def loaded_by(statement: str) -> set[str]:
     return {name.split(".")[0] for name in names}
 
 
-def imports_of(path: Path) -> Iterator[tuple[str, bool]]:
-    """The parts of privselect a file imports, each with whether the import waits: in a function or for type checkers."""
-    tree = ast.parse(path.read_text())
-    waiting = {
-        id(inner)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef) or (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
-        for inner in ast.walk(node)
-    }
-    for node in ast.walk(tree):
+def imports_of(path: Path) -> Iterator[str]:
+    """The parts of privselect that a file imports, at once or later, when it runs or for type checkers."""
+    for node in ast.walk(ast.parse(path.read_text())):
         for module in modules_of(node):
             if module.startswith("privselect."):
-                yield module.split(".")[1], id(node) in waiting
+                yield module.split(".")[1]
 
 
 def modules_of(node: ast.AST) -> list[str]:

@@ -69,13 +69,16 @@ def leaks(count, p, q, epsilon):
     return counted + pgf(count, 1.0) * max(-np.expm1(epsilon), 0.0)
 
 
-def worst_of(count, p, q, epsilon):
-    """The greatest leak among the orders in the rows of p and q (exact fractions), found in floats and then taken in full digits."""
-    found = leaks(count, p.astype(float), q.astype(float), epsilon)
-    worst = int(np.argmax(found))
+def worst_of(count, p, q, orders, epsilon):
+    """The greatest leak over the orders of outcomes with masses p and q (fractions): found in floats, then taken in full digits."""
+    found = leaks(count, np.array(p, dtype=float)[orders], np.array(q, dtype=float)[orders], epsilon)
+    worst = orders[int(np.argmax(found))]
     with mpmath.workdps(DIGITS):
-        exact = [[mpmath.mpf(x.numerator) / x.denominator for x in masses[worst]] for masses in (p, q)]
-        return leak(count, *exact, epsilon)
+        return leak(count, [exact(p[i]) for i in worst], [exact(q[i]) for i in worst], epsilon)
+
+
+def exact(fraction):
+    return mpmath.mpf(fraction.numerator) / fraction.denominator
 
 
 def worst_split(count, p, q, epsilon, size):

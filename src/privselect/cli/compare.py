@@ -10,27 +10,32 @@ from privselect.cli.printing import print_json
 from privselect.cli.reading import read_count, read_delta, read_mechanism, select
 from privselect.errors import ParameterError
 
-_PICTURES = (".png", ".pdf", ".svg")
-
 PlotFile = Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw the bounds into this .png, .pdf or .svg file.")]
-Axis = Annotated[Literal["m", "delta"], typer.Option("--over", help="What the plot runs over: m, the mean of K, or delta.")]
+Axis = Annotated[
+    Literal["mean", "delta"] | None,
+    typer.Option("--over", help="What the plot runs over: the mean of K (where the law has one to vary, the default) or delta."),
+]
 
 
 def compare(
-    mechanism: MechanismText, delta: DeltaText, count: CountText = None, json: AsJson = False, plot: PlotFile = None, over: Axis = "m"
+    mechanism: MechanismText, delta: DeltaText, count: CountText = None, json: AsJson = False, plot: PlotFile = None, over: Axis = None
 ) -> None:
     """Every known bound at this delta, side by side."""
     at = read_delta(delta)
-    if plot is not None:
-        _check_picture(plot)
     chosen = select(read_mechanism(mechanism), read_count(count))
 
     from privselect.selection.compare import compare as compare_bounds
 
+    if plot is not None:
+        from privselect.selection.figures import check_axis, check_picture
+
+        # Refuse before the work begins what could not be drawn after it.
+        check_picture(plot)
+        axis = check_axis(chosen, over)
     comparison = compare_bounds(chosen, delta=at)
     if plot is not None:
         try:
-            comparison.plot(plot, over=over)
+            comparison.plot(plot, over=axis)
         except OSError as error:
             raise ParameterError(f"`plot` must be a file that can be written, got {str(plot)!r} ({error.strerror})") from None
     if json:
@@ -41,12 +46,4 @@ def compare(
 
     Console().print(comparison.table())
     if plot is not None:
-        print(f"plot over {over} written to {plot}")
-
-
-def _check_picture(path: Path) -> None:
-    """Refuse before the work begins what could not be written after it."""
-    if path.suffix.lower() not in _PICTURES:
-        raise ParameterError(f"`plot` must end in {', '.join(_PICTURES)}, got {str(path)!r}")
-    if path.is_dir() or not path.parent.is_dir():
-        raise ParameterError(f"`plot` must be a file in a folder that exists, got {str(path)!r}")
+        print(f"plot over {axis} written to {plot}")

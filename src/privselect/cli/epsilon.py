@@ -15,7 +15,7 @@ def epsilon(mechanism: MechanismText, delta: DeltaText, count: CountText = None,
         print_answer(f"epsilon at delta {at:g}", answer, alone)
         return
 
-    from privselect.mechanisms import Selection
+    from privselect.selection import Selection
 
     print_json(
         {

@@ -49,7 +49,7 @@ def read_count(text: str | None) -> Count | None:
 
 def select(mechanism: Mechanism, count: Count | None) -> Mechanism:
     """The winner of that many trials, or the mechanism alone."""
-    from privselect.mechanisms import Selection
+    from privselect.selection import Selection
 
     return mechanism if count is None else Selection(mechanism, count)
 

@@ -114,7 +114,7 @@ def log_gammaincc(n: float, x: Floats, d: Floats) -> Floats:
 
 
 def _log_beta_tail(a: float, b: float, x: Floats, y: Floats, d: Floats) -> Floats:
-    left = d > -0.5  # the mean, but for small a, where the other side is slow close to it
+    left = d > (-0.5 if a <= b else 0.5)  # the mean; but if a or b is small, its fraction is the quick one there
     near, far = np.where(left, a, b), np.where(left, b, a)
     p, q, gap = np.where(left, x, y), np.where(left, y, x), np.where(left, d, -d)
     term = log_binomial_term(near, far, p, q, gap) + np.log(near / (near + far)) + np.log(far)

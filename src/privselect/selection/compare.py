@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -20,11 +19,12 @@ from privselect.selection.liu_talwar import liu_talwar_epsilon
 from privselect.selection.paper import cor_binomial_to_poisson_epsilon, thm_hs_bin_epsilon, thm_negbin_epsilon
 from privselect.selection.pointwise import pointwise_delta
 from privselect.selection.ratio import ratio_epsilon
-from privselect.selection.renyi import ORDERS, lem_rdp_to_dp_epsilon, thm_rdp_negbin, thm_rdp_poisson
+from privselect.selection.renyi import ORDERS, curve_through, lem_rdp_to_dp_epsilon, thm_rdp_negbin, thm_rdp_poisson
 from privselect.selection.search import LARGEST_EPSILON, solve_epsilon
 from privselect.selection.selection import Selection
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -72,42 +72,51 @@ class Comparison:
     def table(self) -> Table:
         """A rich table: each bound with its epsilon, its ratio to the exact answer, and its meaning."""
         try:
+            from rich.box import SIMPLE_HEAD
             from rich.table import Table
         except ModuleNotFoundError:
             raise MissingExtraError("the table needs rich; install it with: pip install 'privselect[cli]'") from None
-        of = str(self.mechanism if self.count is None else Selection(self.mechanism, self.count))
-        gap = "" if self.selection_gap is None else f"gap of the selection step, upper/lower - 1: {self.selection_gap:.1e}"
-        table = Table(title=f"epsilon at delta = {self.delta:g} of {of}", caption=gap or None, title_justify="left", caption_justify="left")
+        table = Table(
+            title=f"epsilon at delta = {self.delta:g} of {self._whole}", title_justify="left", caption_justify="left", box=SIMPLE_HEAD
+        )
         table.add_column("bound", no_wrap=True)
         table.add_column("epsilon", justify="right", no_wrap=True)
         table.add_column("/ exact", justify="right", no_wrap=True)
         table.add_column("meaning")
         exact = _upper(self.bounds["exact"])
-        table.add_row(
-            "one trial", _shown(self.base), _quotient(self.base.upper, exact), "the mechanism alone, no selection", end_section=True
-        )
-        for name, bound in self.bounds.items() if self.count is not None else ():
-            last = name == "liu_talwar"
-            meaning = self.notes.get(name) or MEANINGS[name]
-            style = "bold" if name == "exact" else None
-            table.add_row(name, _shown(bound), _quotient(_upper(bound), exact), meaning, style=style, end_section=last)
+        table.add_row("one trial", _shown(self.base), _quotient(self.base, exact), f"no selection{_at_least(self.base)}")
+        if self.count is None:
+            return table
+        for name, bound in self.bounds.items():
+            meaning = MEANINGS[name] if bound is not None and math.isfinite(_upper(bound)) else self.notes[name]
+            if isinstance(bound, Interval):
+                meaning += _at_least(bound)
+            table.add_row(name, _shown(bound), _quotient(bound, exact), meaning, style="bold" if name == "exact" else None)
+        if self.selection_gap is not None:
+            table.caption = (
+                f"gap of the selection step (upper/lower - 1): {self.selection_gap:.1e}; composition: {self.composition_runs} runs"
+            )
         return table
 
     def plot(self, path: str | Path, over: str | None = None) -> None:
         """Draw the bounds over a range of E K (``over="mean"``) or of delta into a .png, .pdf or .svg file."""
         from privselect.selection.figures import draw
 
-        draw(self.mechanism, self.count, delta=self.delta, path=path, over=over)
+        draw(self._whole, delta=self.delta, path=path, over=over)
+
+    @property
+    def _whole(self) -> Mechanism:
+        return self.mechanism if self.count is None else Selection(self.mechanism, self.count)
 
 
 MEANINGS = {
-    "exact": "the true price: the worst mechanism, the worst score",
-    "pointwise": "each outcome at its own worst place in the order",
+    "exact": "the worst mechanism, the worst score",
+    "pointwise": "each outcome at its own worst rank",
     "ratio": "one factor, the largest, for all outcomes",
-    "paper": "privacy profiles, Koskela et al.",
-    "renyi": "Rényi, Papernot and Steinke",
-    "liu_talwar": "one point of the profile, Liu and Talwar",
-    "composition": "another mechanism: every run is released",
+    "paper": "privacy profiles (Koskela, Redberg, Wang)",
+    "renyi": "Renyi divergences (Papernot, Steinke)",
+    "liu_talwar": "one point of the profile (Liu, Talwar)",
+    "composition": "another mechanism: every run released",
 }
 
 
@@ -129,12 +138,12 @@ def compare(mechanism: Mechanism, *, delta: float) -> Comparison:
             bounds[name], notes[name] = None, str(reason)
     for name, value in bounds.items():
         if value is not None and math.isinf(_upper(value)):
-            notes[name] = f"infinite: this bound proves no epsilon at delta {at:g}"
+            notes[name] = f"infinite: nothing proved at delta {at:g}"
     if math.isinf(_upper(bounds["renyi"])) and not _renyi_points(base)[0].size:
         notes["renyi"] = "infinite: a trial may leak everything, so no Renyi divergence of it is finite"
     runs = composed_runs(count)
     if "composition" not in notes:
-        notes["composition"] = f"another mechanism, no bound on this one: {runs} run{'s' if runs > 1 else ''}, every output released"
+        notes["composition"] = f"another mechanism, not a bound on this one: {runs} run{'s' if runs > 1 else ''}, every output released"
     return Comparison(base, count, at, base.epsilon_at(at), bounds, mechanism.selection_gap(at), runs, notes)
 
 
@@ -170,7 +179,7 @@ def paper(mechanism: Mechanism, count: Count, delta: float) -> float:
 def renyi(mechanism: Mechanism, count: Count, delta: float) -> float:
     """Papernot and Steinke's bound, converted by lem:rdp_to_dp."""
     _refuse_cap("no Renyi bound is known", count)
-    curve = _renyi_curve(mechanism)
+    curve = curve_through(*_renyi_points(mechanism))
     if isinstance(count, Truncated):
         return lem_rdp_to_dp_epsilon(lambda a: thm_rdp_negbin(curve, count, a), delta)
     if isinstance(count, Poisson):
@@ -181,7 +190,7 @@ def renyi(mechanism: Mechanism, count: Count, delta: float) -> float:
 def liu_talwar(mechanism: Mechanism, count: Count, delta: float) -> float:
     """Liu and Talwar's bound."""
     if count.cap is not None or not isinstance(count, Truncated) or count.eta != 1.0:
-        raise NotCoveredError("Liu and Talwar cover geometric K without a cap")
+        raise NotCoveredError("Liu and Talwar cover uncapped geometric K")
     return liu_talwar_epsilon(profile_of(mechanism), count, delta)
 
 
@@ -193,7 +202,7 @@ def composition(mechanism: Mechanism, count: Count, delta: float) -> float:
     mean_loss = max(float(bracket.upper.p @ bracket.upper.losses) for bracket in mechanism.brackets)
     if runs > _MOST_RUNS or runs * mean_loss > _LARGEST_MEAN_LOSS:
         raise NotCoveredError(f"{runs} runs, every output released, leak too much to be worth computing")
-    return max(float(pair.epsilon_at(delta, side=1)) for pair in mechanism.repeated(runs))
+    return max(float(pair.epsilon_at(delta, side=1)) for pair in _repeated(mechanism, runs))
 
 
 BOUNDS: dict[str, Callable[[Mechanism, Count, float], float]] = {
@@ -222,11 +231,9 @@ def _refuse_cap(complaint: str, count: Count) -> None:
         raise NotCoveredError(f"{complaint} for a capped law of K")
 
 
-def _renyi_curve(mechanism: Mechanism) -> Curve:
-    """The mechanism's Renyi divergence at any order > 1, from a few hundred: ``(a-1) D_a`` is convex in a, so its chords lie above it."""
-    orders, divergences = _renyi_points(mechanism)
-    at, values = np.concatenate([[1.0], orders]), np.concatenate([[0.0], (orders - 1.0) * divergences])
-    return lambda a: np.interp(a, at, values, right=np.inf) / (a - 1.0) * (1.0 + 1e-12)
+@lru_cache(maxsize=8)
+def _repeated(mechanism: Mechanism, runs: int) -> tuple[DominatingPair, ...]:
+    return mechanism.repeated(runs)
 
 
 @lru_cache(maxsize=32)
@@ -258,14 +265,16 @@ def _plain(bound: Interval | float | None) -> object:
 
 
 def _shown(bound: Interval | float | None) -> str:
+    value = _upper(bound)
     if bound is None:
         return "-"
-    if isinstance(bound, Interval) and bound.lower is not None and math.isfinite(_upper(bound)):
-        low, high = f"{bound.lower:.4f}", f"{bound.upper:.4f}"
-        return high if low == high else f"{low} .. {high}"
-    return f"{_upper(bound):.4f}" if math.isfinite(_upper(bound)) else "infinite"
+    return f"{math.ceil(value * 1e5) / 1e5:.5f}" if math.isfinite(value) else "infinite"
 
 
-def _quotient(value: float | Floats, exact: float) -> str:
-    quotient = float(value) / exact if exact > 0.0 else math.nan
+def _at_least(interval: Interval) -> str:
+    return "" if interval.lower is None else f", >= {math.floor(float(interval.lower) * 1e5) / 1e5:.5f}"
+
+
+def _quotient(bound: Interval | float | None, exact: float) -> str:
+    quotient = _upper(bound) / exact if exact > 0.0 else math.nan
     return f"{quotient:.3f}" if math.isfinite(quotient) else ""

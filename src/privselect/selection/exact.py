@@ -67,7 +67,8 @@ class ExactLower:
             return None
         climb = _Climb(keep_path=True)
         for rows in field.chunks(epsilon, span):
-            climb.add(np.maximum(field.estimate(rows), 0.0), rows.width)
+            feasible = field.x <= 1.0 - rows.y1[:, None]
+            climb.add(np.where(feasible, np.maximum(field.estimate(rows), 0.0), 0.0), rows.width)
         x = field.x[climb.path()]
         y = field.y[span.first : span.last + 1].copy()
         fits = x + y[1:] <= 1.0

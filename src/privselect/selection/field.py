@@ -162,9 +162,9 @@ class Field:
         self.g = self.pair.g(self.x)
         middle = 0.5 * (self.x[1:] + self.x[:-1])
         self.g_middle = self.pair.g(middle)
-        outcome = np.clip(np.searchsorted(self.pair.low_nodes[0], middle, side="right") - 1, 0, len(self.pair.p) - 1)
-        # g is below its tangent: at the cell's right end, this far above g_middle.
-        self.half_rise = 0.5 * np.exp(-self.pair.losses[outcome]) * np.diff(self.x)
+        outcome = np.searchsorted(self.pair.low_nodes[0], middle, side="right") - 1
+        # g is below its tangent: at the cell's right end, this far above g_middle. Past the last outcome it is flat.
+        self.half_rise = 0.5 * np.append(np.exp(-self.pair.losses), 0.0)[outcome] * np.diff(self.x)
         self.log_ratio = self._greatest_log_ratio()
 
     def _greatest_log_ratio(self) -> float:
@@ -188,18 +188,23 @@ class Field:
         u = np.minimum(self.g_middle + 0.5 * (k0 + k1)[:, None], 1.0)
         value = self.weight.below(u)
         flat, steep = self.weight.slopes(u, value)
-        slack = self.weight.argument_rounding * u
+        slack, half = self.weight.argument_rounding * u, self.half_rise
 
-        def at_nodes(shift: Floats) -> Floats:
-            left, right = -self.half_rise + shift + slack, self.half_rise + shift + slack
-            left_value = value - np.where(left < 0.0, flat, steep) * left
-            right_value = value - np.where(right < 0.0, flat, steep) * right
+        # At the cell's left and right end, for the lower and the upper k: a tangent falls along both.
+        corners = [value - np.where(d < 0.0, flat, steep) * d for d in (r + slack + s for s in (-reach, reach) for r in (-half, half))]
+        if (dips := corners[3] < 0.0).any():
+            # A tangent that dips below 0 says little, and must not be clipped: it would no longer be concave. The constant at
+            # the far corner is a lower bound of the whole cell too.
+            far = self.weight.below(np.minimum(self.g[1:] + k1[:, None], 1.0))
+            corners = [np.where(dips, far, corner) for corner in corners]
+
+        def at_nodes(left: Floats, right: Floats) -> Floats:
             nodes = np.empty((len(k0), len(self.x)))
-            nodes[:, 0], nodes[:, -1] = left_value[:, 0], right_value[:, -1]
-            np.minimum(left_value[:, 1:], right_value[:, :-1], out=nodes[:, 1:-1])
+            nodes[:, 0], nodes[:, -1] = left[:, 0], right[:, -1]
+            np.minimum(left[:, 1:], right[:, :-1], out=nodes[:, 1:-1])
             return nodes
 
-        return at_nodes(-reach), at_nodes(reach)
+        return at_nodes(*corners[:2]), at_nodes(*corners[2:])
 
     # -- reading it --------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ import secrets
 import textwrap
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -40,7 +40,7 @@ _SMALLEST_DELTA = 1e-15
 _FAR = 3.0  # composition is followed until it is this many times above every other bound
 
 # Colours that also differ to the colour-blind (Okabe and Ito); pointwise is left out, it lies on the exact curve.
-_STYLES = {
+_STYLES: dict[str, tuple[str, dict[str, Any]]] = {
     "exact": ("exact", {"color": "#000000", "linewidth": 2.2}),
     "ratio": ("ratio", {"color": "#0072B2", "linestyle": (0, (6, 1.5))}),
     "paper": ("privacy profiles (paper)", {"color": "#009E73", "linestyle": (0, (4, 1.5, 1, 1.5))}),
@@ -51,48 +51,61 @@ _STYLES = {
 }
 
 
-def comparison_curves(mechanism: Mechanism, count: Count | None, *, delta: float, over: str, points: int = _POINTS) -> Curves:
-    """Epsilon by every bound along one axis: plain lists of equal length, None where a bound does not apply or is infinite.
+def comparison_curves(mechanism: Mechanism, *, delta: float, over: str, points: int = _POINTS) -> Curves:
+    """Epsilon of a selection by every bound along one axis: lists of one length, None where a bound does not apply or is infinite.
 
     ``over="mean"`` keeps the family of the law of K and runs over E K at this delta, ``over="delta"`` runs over delta. The keys are
-    ``over``'s own name (the places), ``base``, ``exact_lower``, ``exact_upper`` and the names of the other bounds. Composition ends
-    where it is far above every other bound.
+    ``over``'s own name (the places), ``base``, ``exact_lower``, ``exact_upper`` and the names of the other bounds but pointwise, which
+    lies on the exact one. Over the mean, composition ends where it is far above every other bound. A mechanism alone has only its base.
     """
     at = check_number("delta", delta, OPEN_UNIT)
     size = int(check_number("points", points, whole(2, 1000)))
-    if over not in AXES:
-        raise ParameterError(f"`over` must be one of {', '.join(AXES)}, got {over!r}")
+    base, count = _parts(mechanism)
     names = [name for name in _STYLES if name in BOUNDS]
-    if over == "mean":
-        laws: Sequence[Count | None] = _laws(count, size)
-        deltas = [at] * len(laws)
-        places = [law.expected() for law in laws if law is not None]
+    laws: Sequence[Count | None]
+    if check_axis(mechanism, over) == "mean":
+        laws = _laws(count, size)
+        deltas, places = [at] * len(laws), [law.expected() for law in laws if law is not None]
     else:
-        deltas = _deltas(at, size)
-        laws, places = [count] * size, deltas
+        deltas = places = _deltas(at, size)
+        laws = [count] * size
     curves: Curves = {over: list(places), "base": [], "exact_lower": [], "exact_upper": [], **{name: [] for name in names}}
     for law, one in zip(laws, deltas, strict=True):
-        curves["base"].append(_finite(mechanism.epsilon_at(one).upper))
-        interval = None if law is None else Selection(mechanism, law).epsilon_at(one)
-        curves["exact_lower"].append(None if interval is None or interval.lower is None else _finite(interval.lower))
-        curves["exact_upper"].append(None if interval is None else _finite(interval.upper))
+        exact = None if law is None else Selection(base, law).epsilon_at(one)
+        curves["base"].append(_finite(base.epsilon_at(one).upper))
+        curves["exact_lower"].append(_finite(exact and exact.lower))
+        curves["exact_upper"].append(_finite(exact and exact.upper))
         for name in names:
-            skip = law is None or (name == "composition" and over == "mean" and _left_behind(curves))
-            curves[name].append(None if skip else _bound(name, mechanism, law, one))  # type: ignore[arg-type]
+            skipped = name == "composition" and over == "mean" and _left_behind(curves)
+            curves[name].append(None if law is None or skipped else _bound(name, base, law, one))
     return curves
 
 
-def draw(mechanism: Mechanism, count: Count | None, *, delta: float, path: str | Path, over: str | None = None) -> None:
+def draw(mechanism: Mechanism, *, delta: float, path: str | Path, over: str | None = None) -> None:
     """Draw :func:`comparison_curves` into a .png, .pdf or .svg file, which appears whole or not at all."""
-    file = check_picture(path)
-    axis = over or default_axis(count)
-    curves = comparison_curves(mechanism, count, delta=delta, over=axis)
-    figure = _figure(curves, axis, _title(mechanism, count, delta, axis), delta if axis == "delta" or count is None else count.expected())
-    picture = io.BytesIO()
-    kind = file.suffix.lower().removeprefix(".")
+    file, axis = check_picture(path), check_axis(mechanism, over)
+    base, count = _parts(mechanism)
+    curves = comparison_curves(mechanism, delta=delta, over=axis)
+    asked = delta if axis == "delta" or count is None else count.expected()
+    figure = _figure(curves, axis, _title(base, count, delta, axis), asked)
+    picture, kind = io.BytesIO(), file.suffix.lower().removeprefix(".")
     # No date in the file: the same numbers give the same picture.
     figure.savefig(picture, format=kind, metadata={"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind, {}))
     _write_whole(file, picture.getvalue())
+
+
+def check_axis(mechanism: Mechanism, over: str | None) -> str:
+    """The axis asked for, by default the mean where the law of K has one to vary and delta otherwise; or one clear sentence."""
+    count = _parts(mechanism)[1]
+    varies = isinstance(count, (Truncated, Poisson, Binomial, Fixed))
+    if over is None:
+        return "mean" if varies else "delta"
+    if over not in AXES:
+        raise ParameterError(f"`over` must be one of {', '.join(AXES)}, got {over!r}")
+    if over == "mean" and not varies:
+        reason = "no law of K is given" if count is None else f"a law given as {count.text_name} has no mean to vary"
+        raise ParameterError(f"`over` must be delta where {reason}, got 'mean'")
+    return over
 
 
 def check_picture(path: str | Path) -> Path:
@@ -107,9 +120,8 @@ def check_picture(path: str | Path) -> Path:
     return file
 
 
-def default_axis(count: Count | None) -> str:
-    """The mean of K where the law has one to vary, delta otherwise."""
-    return "mean" if isinstance(count, (Truncated, Poisson, Binomial, Fixed)) else "delta"
+def _parts(mechanism: Mechanism) -> tuple[Mechanism, Count | None]:
+    return (mechanism.mechanism, mechanism.count) if isinstance(mechanism, Selection) else (mechanism, None)
 
 
 # -- data ------------------------------------------------------------------------------------------------------------------
@@ -126,20 +138,25 @@ def _deltas(delta: float, size: int) -> list[float]:
 
 def _laws(count: Count | None, size: int) -> list[Count]:
     """Laws of the same family, from hardly any trial to ten times the asked mean, the asked law among them."""
-    if count is None:
-        raise NotCoveredError("`over` must be delta where no law of K is given, got 'mean'")
     if isinstance(count, Binomial):
         return [dataclasses.replace(count, n=n) for n in _whole_places(count.n, size)]
     if isinstance(count, Fixed):
         return [dataclasses.replace(count, k=k, cap=None) for k in _whole_places(count.k, size)]
     if isinstance(count, Poisson):
-        means, changes = _places(min(1.0, 0.1 * count.mean), count.mean, size), {}
-    elif isinstance(count, Truncated):
-        # Named by its mean: a law given by gamma has one too.
-        means, changes = _places(1.0, float(count.mean or dataclasses.replace(count, cap=None).expected()), size), {"gamma": None}
-    else:
-        raise NotCoveredError(f"`over` must be delta for {count.text_name} K, which has no mean to vary, got 'mean'")
-    return [dataclasses.replace(count, mean=mean, **changes) for mean in means]
+        return [dataclasses.replace(count, mean=mean) for mean in _places(min(1.0, 0.1 * count.mean), count.mean, size)]
+    return _truncated_laws(count, size)
+
+
+def _truncated_laws(count: Any, size: int) -> list[Count]:
+    # A law given by gamma has a mean too, and mean is what the other laws are named by.
+    middle = float(count.mean or dataclasses.replace(count, cap=None).expected())
+    laws: list[Count] = []
+    for mean in _places(1.0, middle, size):
+        try:
+            laws.append(dataclasses.replace(count, mean=mean, gamma=None))
+        except ParameterError:  # near eta = -1, or far above its cap, a law stops before ten times its mean
+            break
+    return laws
 
 
 def _places(low: float, middle: float, size: int) -> list[float]:
@@ -170,9 +187,8 @@ def _left_behind(curves: Curves) -> bool:
     return seen[-1] is None or seen[-1] > _FAR * max([value for value in others if value is not None], default=math.inf)
 
 
-def _finite(value: object) -> float | None:
-    number = float(value)  # type: ignore[arg-type]
-    return number if math.isfinite(number) else None
+def _finite(value: Any) -> float | None:
+    return float(value) if value is not None and math.isfinite(value) else None
 
 
 # -- drawing ---------------------------------------------------------------------------------------------------------------
@@ -190,7 +206,7 @@ def _figure(curves: Curves, over: str, title: str, asked: float) -> Figure:
         values = _with_gaps(curves["exact_upper" if name == "exact" else name])
         if np.isfinite(values).any():
             seen = np.nanmin(values) < height
-            axes.plot(places, values, label=label if seen else f"{label}: above", **{"linewidth": 1.6, **style})  # type: ignore[arg-type]
+            axes.plot(places, values, label=label if seen else f"{label} (above)", **{"linewidth": 1.6, **style})
     lower = _with_gaps(curves["exact_lower"])
     if np.isfinite(lower).any():
         axes.fill_between(places, lower, _with_gaps(curves["exact_upper"]), color="#000000", alpha=0.25, linewidth=0.0)

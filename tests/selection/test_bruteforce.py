@@ -1,0 +1,147 @@
+"""No order of the outcomes, whole, split or post-processed, leaks more than the upper bound says.
+
+What an order leaks comes from the generating function of K alone (see orders.py): the worst order is found in floats and evaluated
+in 40 digits from exact fractions, so the comparisons need no tolerance. Only the lattice of split orders stays in floats; its
+rounding, below 1e-12 times 1 + e^epsilon, is stated where it is used.
+"""
+
+import itertools
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from orders import leaks, worst_of, worst_split
+
+import privselect as ps
+from privselect.mechanisms import Mechanism
+from privselect.pairs import Bracket, DominatingPair
+from privselect.selection.exact import ExactLower, ExactUpper
+from privselect.selection.pointwise import pointwise_delta
+
+LAWS = {
+    "geometric": lambda rng: ps.Geometric(mean=1.0 + rng.exponential(6.0)),
+    "eta below 0": lambda rng: ps.NegativeBinomial(eta=rng.uniform(-0.9, -0.1), mean=1.0 + rng.exponential(6.0)),
+    "eta above 1": lambda rng: ps.NegativeBinomial(eta=rng.uniform(2.0, 8.0), mean=1.0 + rng.exponential(6.0)),
+    "poisson": lambda rng: ps.Poisson(mean=rng.exponential(4.0) + 0.05),
+    "binomial": lambda rng: ps.Binomial(n=int(rng.integers(1, 12)), p=rng.uniform(0.05, 0.95)),
+    "fixed": lambda rng: ps.Fixed(k=int(rng.choice([2, 3, 3, 3, 7]))),
+    "finite": lambda rng: ps.Finite({0: int(rng.integers(1, 5)), 1: 2, int(rng.integers(2, 9)): int(rng.integers(1, 5))}),
+}
+ORDERS = {n: np.array(list(itertools.permutations(range(n)))) for n in range(1, 6)}
+
+
+def whole_weights(rng):
+    """Weights of 3 to 5 outcomes under two laws: plain, of many sizes, of nearly one loss, with outcomes that one law cannot give."""
+    n = int(rng.integers(3, 6))
+    kind = rng.choice(["plain", "sizes", "near"])
+    if kind == "near":
+        p = rng.integers(1, 30, n) * 10**9
+        q = p + rng.integers(-999, 1000, n) * 10 ** int(rng.integers(0, 7))
+    else:
+        p, q = (rng.integers(1, 30, n) * 10 ** (rng.integers(0, 5, n) if kind == "sizes" else 0) for _ in range(2))
+    if rng.random() < 0.4:
+        p[0] = 0
+    if rng.random() < 0.4:
+        q[1] = 0
+    return p, q
+
+
+def shares(weights):
+    total = int(weights.sum())
+    return [Fraction(int(weight), total) for weight in weights]
+
+
+def pair_of(p, q):
+    return DominatingPair.from_masses([float(x) for x in p], [float(x) for x in q])
+
+
+def split(rng, p, q):
+    """Each outcome in one or two parts of one loss, at most five in all... and all of their orders."""
+    parts = [(i, Fraction(int(rng.integers(1, 8)), 8)) for i in range(len(p))]
+    divided = set(rng.choice(len(p), size=5 - len(p), replace=False).tolist())
+    pieces = [(i, share if i in divided else Fraction(1)) for i, share in parts]
+    pieces += [(i, 1 - share) for i, share in parts if i in divided]
+    return [p[i] * share for i, share in pieces], [q[i] * share for i, share in pieces]
+
+
+def processed(rng, p, q):
+    """Both laws through one random channel to 2 to 5 outcomes."""
+    size = int(rng.integers(2, 6))
+    rows = [shares(rng.integers(0, 10, size) * (rng.random(size) < 0.7) + np.eye(size, dtype=int)[int(rng.integers(size))]) for _ in p]
+    return tuple([sum(mass * row[j] for mass, row in zip(masses, rows, strict=True)) for j in range(size)] for masses in (p, q))
+
+
+def check(rng, count, tolerance):
+    p, q = map(shares, whole_weights(rng))
+    epsilon = float(rng.choice([0.0, rng.uniform(0.0, 1.0), rng.uniform(0.0, 4.0)]))
+    pair = pair_of(p, q)
+    upper, lower = (engine(pair, count, tolerance=tolerance).delta(epsilon) for engine in (ExactUpper, ExactLower))
+    told = f"{count}, p={p}, q={q}, epsilon={epsilon!r}, tolerance={tolerance}"
+    assert 0.0 <= lower <= upper <= 1.0, told
+    for masses in ((p, q), split(rng, p, q), processed(rng, p, q)):
+        worst = worst_of(count, *masses, ORDERS[len(masses[0])], epsilon)
+        assert worst <= upper, f"{told}: an order of {masses} leaks {worst}, the upper bound is {upper!r}"
+    rounding = 1e-12 * (1.0 + np.exp(epsilon))
+    lattice = worst_split(count, np.array(p, dtype=float), np.array(q, dtype=float), epsilon, 40)
+    assert lattice - rounding <= upper, f"{told}: an order with split outcomes leaks {lattice}, the upper bound is {upper!r}"
+    if tolerance == 1e-3:
+        assert worst_of(count, p, q, ORDERS[len(p)], epsilon) <= pointwise_delta(pair, count, epsilon), told
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_no_order_exceeds_the_upper_bound(law):
+    rng = np.random.default_rng(1)
+    for case in range(150):
+        # Coarse meshes too: the bound must hold on any.
+        check(rng, LAWS[law](rng), (1e-3, 0.03, 0.3)[case % 3])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("law", LAWS)
+def test_no_order_of_a_thousand_pairs_exceeds_the_upper_bound(law):
+    rng = np.random.default_rng(2)
+    for case in range(1000):
+        check(rng, LAWS[law](rng), (1e-3, 0.03, 0.3)[case % 3])
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("law", LAWS)
+def test_no_order_in_a_long_campaign(law, campaign):
+    rng = np.random.default_rng()
+    for _ in range(campaign(20_000)):
+        check(rng, LAWS[law](rng), float(10.0 ** rng.uniform(-3.0, 0.0)))
+
+
+@dataclass(frozen=True)
+class Given(Mechanism):
+    """A mechanism that is one pair of laws, in both orders."""
+
+    pair: DominatingPair
+
+    def _make_brackets(self):
+        return Bracket(self.pair, (self.pair,), "remove"), Bracket(self.pair.reverse, (self.pair.reverse,), "add")
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_both_directions_at_negative_epsilon(law):
+    """Also K = 0: the outcome that both data sets give with one chance counts where e^epsilon < 1."""
+    rng = np.random.default_rng(3)
+    for _ in range(6):
+        p, q = map(shares, whole_weights(rng))
+        count, epsilon = LAWS[law](rng), -float(rng.uniform(0.05, 2.0))
+        found = ps.Selection(Given(pair_of(p, q)), count).delta_at(epsilon)
+        orders = ORDERS[len(p)]
+        worst = max(worst_of(count, p, q, orders, epsilon), worst_of(count, q, p, orders, epsilon))
+        assert worst <= found.upper
+        assert 0.0 <= found.lower <= found.upper <= 1.0
+
+
+def test_the_floats_that_find_the_worst_order_are_as_good_as_stated():
+    rng = np.random.default_rng(4)
+    for make in LAWS.values():
+        for _ in range(5):
+            count, (p, q) = make(rng), map(shares, whole_weights(rng))
+            order = np.arange(len(p))[None, :]
+            rough = float(leaks(count, np.array([p], dtype=float), np.array([q], dtype=float), 0.3)[0])
+            assert abs(rough - worst_of(count, p, q, order, 0.3)) <= 1e-12 * (1.0 + np.exp(0.3))
