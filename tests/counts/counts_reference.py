@@ -8,7 +8,7 @@ import mpmath as mp
 from privselect.counts import Binomial, Finite, Fixed, Poisson
 
 DIGITS = 50
-_BITS = 240  # of fixed-point sums of positive terms, each at most 1
+_BITS = 200  # of fixed-point sums of positive terms, each at most 1
 _SHORT = 3000  # laws up to here are summed term by term
 
 
@@ -28,7 +28,12 @@ def _dpgf(law, u):
     top = law.largest
     if top is not None and top <= _SHORT:
         total, weights = _weights(law)
-        return mp.fsum(k * w * exact(1 - u) ** (k - 1) for k, w in weights if k) / total
+        z, power, at, terms = exact(1 - u), mp.mpf(1), 1, []
+        for k, w in weights:
+            if k:
+                power, at = power * z ** (k - at), k
+                terms.append(k * w * power)
+        return mp.fsum(terms) / total
     kind = "poisson" if isinstance(law, Poisson) else "binomial" if isinstance(law, Binomial) else "fixed" if isinstance(law, Fixed) else "truncated"
     return globals()[f"_{kind}"](law, u)
 
@@ -95,6 +100,7 @@ def truncated_mean(law):
     return (1 - gamma) / gamma * shape
 
 
+@lru_cache(maxsize=64)
 def truncated_below(law, n):
     """``P(K <= n) = (I_gamma(eta+1, n+1) - gamma^eta (1 - (1-gamma)^(n+1) Gamma(n+1+eta)/(Gamma(1+eta) n!))) / (1 - gamma^eta)``.
 
@@ -109,22 +115,22 @@ def truncated_below(law, n):
 
 def beta(a, b, x):
     """``I_x(a, b)`` by its series of positive terms."""
-    if x == 1:
+    if b * x > 2000 + 20 * a:  # what is missing is below e^-1000
         return mp.mpf(1)
     total, term, i = mp.mpf(0), mp.mpf(1), 0
     while term > total * mp.mpf(10) ** (-mp.mp.dps - 5) or (a + b + i) * x > a + 1 + i:
         total += term
         term *= (a + b + i) / (a + 1 + i) * x
         i += 1
-        if i > 30_000:  # past x = 30000/b the missing part is below e^-1000
-            return mp.mpf(1)
     return total * mp.exp(a * mp.log(x) + b * mp.log1p(-x) + mp.loggamma(a + b) - mp.loggamma(a + 1) - mp.loggamma(b))
 
 
+@lru_cache(maxsize=64)
 def poisson_below(n, x):
     """``P(Poisson(x) < n)``: the sum from its last term down, or the missing part from its first term up."""
     if not x:
         return mp.mpf(1)
+    x = _shortened(x)
     with mp.workdps(2 * DIGITS):
         if x >= n:
             total = _fixed_point_sum(lambda i: ((n - 1 - i) * x.denominator, x.numerator))
@@ -133,10 +139,12 @@ def poisson_below(n, x):
         return 1 - total * mp.exp(n * mp.log(exact(x)) - exact(x) - mp.loggamma(n + 1))
 
 
+@lru_cache(maxsize=64)
 def binomial_below(c, n, y):
     """``P(Binomial(n, y) < c)``, likewise."""
     if not y:
         return mp.mpf(1)
+    y = _shortened(y)
     odds = y / (1 - y)
     with mp.workdps(2 * DIGITS):
         lower = y * n >= c
@@ -148,14 +156,18 @@ def binomial_below(c, n, y):
         return 1 - head * _fixed_point_sum(lambda i: ((n - start - i) * odds.numerator, (start + i + 1) * odds.denominator))
 
 
+def _shortened(x):
+    """x to 75 digits: a tiny u makes fractions of a thousand digits, and a million terms must stay quick."""
+    bits = 250 - x.numerator.bit_length() + x.denominator.bit_length()
+    return Fraction(round(x * 2**bits), 2**bits) if bits > 0 else x
+
+
 def _fixed_point_sum(ratio):
     """``1 + r_0 + r_0 r_1 + ...`` for ratios of whole numbers that are at most 1."""
     term, total, i = 1 << _BITS, 0, 0
     while term > 0:
         total += term
         top, bottom = ratio(i)
-        # Long rationals are shortened first: 200 bits of a ratio are plenty, and a million terms must stay quick.
-        shift = max(0, bottom.bit_length() - 200)
-        term = term * (top >> shift) // (bottom >> shift)
+        term = term * top // bottom
         i += 1
     return mp.mpf(total) / (1 << _BITS)

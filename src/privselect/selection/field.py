@@ -40,6 +40,7 @@ _LARGEST_LOG = 700.0  # keeps c a float; a smaller c only loosens
 _CHUNK = 1_500_000  # numbers in a table
 _ROUNDS = 10
 _FEW = 64
+_LONG = 0.2  # of a block: a piece longer than this is judged with care
 _MOST_PARTS = 8  # a cell is cut into at a time
 _SHALLOW = 0.02  # m*y below this: all relevant pieces hang near the top, where y hardly changes the weights
 _STRETCHES = 120
@@ -280,19 +281,23 @@ class Field:
             span = self.span(epsilon, negligible)
             if span.last == 0:
                 return span
-            rows = self._rows_at(epsilon, self._sample(span))
-            y, k, c = 0.5 * (rows.y0 + rows.y1), 0.5 * (rows.k0 + rows.k1), rows.c[:, None]
-            gain = self.weight.above(self.x + y[:, None])
-            true = np.maximum((gain - c * self.weight.below(self.g + k[:, None])).max(axis=1), 0.0)
-            in_x = gain - c * self.tangents(k, k)[0]
-            above = self.above(rows)
-            in_xy = np.maximum(above.at(0.5 * (rows.t0 + rows.t1), 0.5 * (rows.s0 + rows.s1)).max(axis=1), 0.0)
-            total = float(np.trapezoid(true * y, np.log(y))) if len(y) > 1 else float(true[0] * rows.width[0])
+            sample = self._sample(span)
+            rows = self._rows_at(epsilon, sample)
+            y = 0.5 * (rows.y0 + rows.y1)
+            # A long piece may count in its first part only: judge it by its mean, and its best places by its start.
+            long = bool((rows.t1 - rows.t0).max() > _LONG)
+            place, k = (rows.y0, rows.k0) if long else (y, 0.5 * (rows.k0 + rows.k1))
+            bounds, at_place = self._at_points(rows, place, k)
+            true = self._means(rows, at_place) if long else at_place
+            all_pieces = len(sample) == span.last - span.first
+            total = float(true @ rows.width) if all_pieces else float(np.trapezoid(true * y, np.log(y)))
             # An error at y weighs y times itself: spread what may be lost evenly over the logarithm of y.
             allowed = self.tolerance * np.maximum(true, _SHARE * total / y)
-            excess = in_xy - np.maximum(in_x.max(axis=1), 0.0)
-            changed = self._refine_nodes(in_x, true, allowed)
-            changed |= self._refine_blocks(y, np.diff(self.ends)[rows.blocks][rows.block], excess / np.maximum(allowed, _TINY))
+            in_x = np.maximum(bounds.max(axis=1), 0.0) - at_place
+            excess = (self.above(rows).mean() - true - in_x) / np.maximum(allowed, _TINY)
+            widths = np.diff(self.ends)[rows.blocks][rows.block]
+            changed = self._refine_nodes(bounds, at_place, self.tolerance * np.maximum(at_place, _SHARE * total / y))
+            changed |= self._refine_blocks(y, widths, excess)
             if negligible > 0.1 * self.tolerance * total > 0.0:
                 negligible, changed = 0.03 * self.tolerance * total, True
             if not changed:
@@ -300,6 +305,16 @@ class Field:
         # Nearby the same mesh does: a search for epsilon need not judge it at every step.
         self._adapted = (epsilon, 0.02 * epsilon, negligible)
         return self.span(epsilon, negligible)
+
+    def _at_points(self, rows: Rows, y: Floats, k: Floats) -> tuple[Floats, Floats]:
+        """At one point of each row: the bound node by node with a block of no height, and the greatest F at the nodes."""
+        gain = self.weight.above(self.x + y[:, None])
+        true = (gain - rows.c[:, None] * self.weight.below(self.g + k[:, None])).max(axis=1)
+        return gain - rows.c[:, None] * self.tangents(k, k)[0], np.maximum(true, 0.0)
+
+    def _means(self, rows: Rows, at_start: Floats) -> Floats:
+        middle = self._at_points(rows, 0.5 * (rows.y0 + rows.y1), 0.5 * (rows.k0 + rows.k1))[1]
+        return np.asarray((at_start + 4.0 * middle + self._at_points(rows, rows.y1, rows.k1)[1]) / 6.0)
 
     def rough_delta(self, epsilon: float) -> float:
         """About delta, from a few pieces on the mesh as it is: a cheap first guess for a search."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -100,8 +100,9 @@ class Selection(Mechanism):
         """Upper: the whole curve as a pair. Lower: a few real orders, each a pair of its own; their envelope is no lower bound."""
         accountants = {a.bracket.direction: a for a in self._accountants()}
         opposite = {"both": "both", "remove": "add", "add": "remove"}
-        knots = _knots(self._upper)
-        curves = {direction: np.array([a.upper(e) for e in knots.tolist()]) for direction, a in accountants.items()}
+        uppers = {direction: cache(accountant.upper) for direction, accountant in accountants.items()}
+        knots = _knots(lambda epsilon: max(upper(epsilon) for upper in uppers.values()))
+        curves = {direction: np.array([upper(epsilon) for epsilon in knots]) for direction, upper in uppers.items()}
         return tuple(
             Bracket(
                 pair_from_curve(knots, curves[direction], curves[opposite[direction]]),
@@ -139,7 +140,7 @@ def _each(bound: Callable[[float], float], values: Floats) -> Floats:
     return np.array([bound(value) for value in values.ravel().tolist()]).reshape(values.shape)
 
 
-def _knots(upper: Callable[[float], float]) -> Floats:
+def _knots(upper: Callable[[float], float]) -> list[float]:
     """Epsilons from 0 on, spaced so that log delta falls about evenly."""
     knots, step = [0.0], 0.01
     value = upper(0.0)
@@ -151,7 +152,7 @@ def _knots(upper: Callable[[float], float]) -> Floats:
             break
         step *= min(max(_CURVE_FALL / max(fall, 1e-9), 0.2), 2.0)
         value = there
-    return np.array(knots)
+    return knots
 
 
 @lru_cache(maxsize=64)
