@@ -10,7 +10,7 @@ STAMP := .venv/.installed
 TEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n $(JOBS)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-slow test-all soak lint format bench clean
+.PHONY: help install demo test test-all soak lint format bench clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
@@ -36,10 +36,8 @@ demo: install  ## every bound for the paper's DP-SGD example, as a table and as 
 test: install  ## the tests, in a few minutes
 	$(TEST)
 
-test-slow: install  ## the tests that `make test` leaves out as slow
+test-all: install  ## what `make test` leaves out as slow, and a tenth of the long campaigns
 	$(TEST) -m slow
-
-test-all: test test-slow  ## every test, and a tenth of the long campaigns
 	$(MAKE) soak SOAK=0.1
 
 soak: install  ## long campaigns; SOAK=0.1 runs a tenth of them

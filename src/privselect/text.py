@@ -54,7 +54,7 @@ class Described:
         return f"{self.text_name}({', '.join(self._written_arguments())})"
 
     def _written_arguments(self) -> Iterator[str]:
-        for field in dataclasses.fields(self):  # type: ignore[arg-type]
+        for field in _in_order(self):
             value = getattr(self, field.name)
             if field.metadata.get("variadic"):
                 yield from map(write_value, value)
@@ -66,7 +66,7 @@ class Described:
     @classmethod
     def from_arguments(cls, positional: list[Any], named: dict[str, Any]) -> Described:
         """Build from what a text form holds; complain in one sentence about missing or surplus parameters."""
-        fields = [f for f in dataclasses.fields(cls) if f.init]  # type: ignore[arg-type]
+        fields = [f for f in _in_order(cls) if f.init]
         places = [f.name for f in fields if f.metadata.get("positional")]
         variadic = next((f.name for f in fields if f.metadata.get("variadic")), None)
         arguments = dict(named)
@@ -278,6 +278,11 @@ class _Reader:
             raise TextFormError(f"`{name}` got {write_value(value)} without a name after named parameters")
         else:
             positional.append(value)
+
+
+def _in_order(described: Any) -> list[dataclasses.Field[Any]]:
+    """Fields as they are written: those that only go by name come last."""
+    return sorted(dataclasses.fields(described), key=lambda field: field.kw_only is True)
 
 
 def _listed(names: Any) -> str:

@@ -34,7 +34,15 @@ def _dpgf(law, u):
                 power, at = power * z ** (k - at), k
                 terms.append(k * w * power)
         return mp.fsum(terms) / total
-    kind = "poisson" if isinstance(law, Poisson) else "binomial" if isinstance(law, Binomial) else "fixed" if isinstance(law, Fixed) else "truncated"
+    kind = (
+        "poisson"
+        if isinstance(law, Poisson)
+        else "binomial"
+        if isinstance(law, Binomial)
+        else "fixed"
+        if isinstance(law, Fixed)
+        else "truncated"
+    )
     return globals()[f"_{kind}"](law, u)
 
 

@@ -113,7 +113,9 @@ def test_against_fifty_digits(law):
         assert close(value, wanted), (u, value, float(wanted), float(value - wanted))
 
 
-@pytest.mark.parametrize("law", [Poisson(mean=1e9, cap=10**9), Binomial(n=10**9, p=0.3, cap=3 * 10**8), Poisson(mean=1e6, cap=998_000)], ids=str)
+@pytest.mark.parametrize(
+    "law", [Poisson(mean=1e9, cap=10**9), Binomial(n=10**9, p=0.3, cap=3 * 10**8), Poisson(mean=1e6, cap=998_000)], ids=str
+)
 def test_where_the_tilted_mean_passes_the_cap(law):
     """The hardest place: a tail near its mean, by an integral, a fraction from the left and one from the right."""
     spread = math.sqrt(law.cap) / law.cap
@@ -123,7 +125,9 @@ def test_where_the_tilted_mean_passes_the_cap(law):
         assert close(value, wanted), (u, value, float(wanted), float(value - wanted))
 
 
-@pytest.mark.parametrize("law", [Geometric(mean=30), Poisson(mean=3, cap=4), Poisson(mean=1e6, cap=998_000), Fixed(k=2), Finite({1: 1, 2: 1})], ids=str)
+@pytest.mark.parametrize(
+    "law", [Geometric(mean=30), Poisson(mean=3, cap=4), Poisson(mean=1e6, cap=998_000), Fixed(k=2), Finite({1: 1, 2: 1})], ids=str
+)
 def test_keeps_the_shape_of_u(law):
     assert law.log_dpgf(0.5).shape == ()
     assert law.log_dpgf([]).shape == (0,)
