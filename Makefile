@@ -53,7 +53,7 @@ format: install  ## let ruff rewrite the files
 	$(BIN)/ruff format
 
 bench: install  ## speed, memory and tightness against the other accountants
-	$(BIN)/python benchmarks/run.py
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/run.py
 
 clean:  ## remove everything that make creates
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

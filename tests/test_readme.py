@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import privselect as ps
 from privselect.cli import main
 
 REPOSITORY = Path(__file__).parent.parent
@@ -28,8 +29,19 @@ def test_every_make_target_is_there():
 
 
 @pytest.mark.parametrize("code", PYTHON)
-def test_python_blocks_run(code):
+def test_python_blocks_run_and_print_what_they_say(code, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     exec(compile(code, "README.md", "exec"), {})  # noqa: S102
+    printed = capsys.readouterr().out
+    for digits in re.findall(r"(\d+\.\d+)\.\.\.", code):
+        assert digits in printed
+
+
+def test_the_table_of_numbers_is_true():
+    found = ps.compare(ps.Selection(ps.Gaussian(sigma=4), ps.Geometric(mean=300)), delta=1e-6).as_dict()["bounds"]
+    said = re.findall(r"^\| .*?\| \**(\d\.\d+)\** \|$", README, flags=re.MULTILINE)
+    true = [found["renyi"], found["paper"], found["exact"]["upper"]]
+    assert [float(number) for number in said] == [pytest.approx(number, abs=5e-4) for number in true]
 
 
 @pytest.mark.parametrize("command", [command for command in COMMANDS if command.startswith("privselect ")])

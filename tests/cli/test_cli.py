@@ -12,6 +12,7 @@ from privselect.cli import main
 
 GAUSSIAN = "gaussian(sigma=4)"
 GEOMETRIC = "geometric(mean=300)"
+DPSGD = "dpsgd(noise_multiplier=2, sampling_probability=0.1, steps=10)"
 
 BAD_MECHANISMS = [
     "",
@@ -168,6 +169,8 @@ def test_a_bad_epsilon_is_refused_in_one_sentence(run, text):
         ("epsilon", "--mechanism", GAUSSIAN, "--delta", "1e-6", "surplus"),
         ("delta", "--mechanism", GAUSSIAN, "--delta", "1e-6"),
         ("compare", "--mechanism", GAUSSIAN, "--delta", "1e-6", "--over", "sigma"),
+        ("compare", "--mechanism", GAUSSIAN, "--delta", "1e-6", "--over", "delta"),
+        ("compare", "--mechanism", GAUSSIAN, "--delta", "1e-6", "--over", "mean", "--plot", "bounds.png"),
         ("compare", "--mechanism", GAUSSIAN, "--delta", "1e-6", "--plot", "bounds.xyz"),
         ("compare", "--mechanism", GAUSSIAN, "--delta", "1e-6", "--plot", "no/such/folder/bounds.png"),
     ],
@@ -245,12 +248,37 @@ def test_answers_for_people_are_two_lines(run, command):
     assert second.startswith("one trial alone")
 
 
+def test_for_dpsgd_no_lower_end_is_claimed_and_the_gap_is_the_selections_own(run):
+    code, out, err = run("epsilon", "--mechanism", DPSGD, "--count", "geometric(mean=5)", "--delta", "1e-6", "--json")
+    assert (code, err) == (0, "")
+    answer = strict_json(out)
+    assert answer["epsilon"]["lower"] is None
+    assert answer["base_epsilon"]["lower"] is None
+    assert 0 < answer["base_epsilon"]["upper"] < answer["epsilon"]["upper"]
+    assert 0 <= answer["selection_gap"] < 1e-3
+
+
 def test_compare_json(run):
     code, out, err = run("compare", "--mechanism", GAUSSIAN, "--count", GEOMETRIC, "--delta", "1e-6", "--json")
     assert (code, err) == (0, "")
     answer = strict_json(out)
     assert {"exact", "ratio", "paper", "renyi", "liu_talwar", "composition"} <= set(answer["bounds"])
-    assert answer["delta"] == 1e-6
+    assert set(answer["bounds"]["exact"]) == {"lower", "upper"}
+    assert (answer["mechanism"], answer["count"], answer["delta"]) == (GAUSSIAN, GEOMETRIC, 1e-6)
+
+
+def test_compare_without_a_count_shows_the_base_alone(run):
+    code, out, err = run("compare", "--mechanism", GAUSSIAN, "--delta", "1e-6", "--json")
+    assert (code, err) == (0, "")
+    answer = strict_json(out)
+    assert answer["base_epsilon"]["upper"] == pytest.approx(1.0607, rel=1e-3)
+    assert not any(answer["bounds"].values())
+
+
+def test_a_selection_given_whole_is_compared_too(run):
+    _, out, _ = run("compare", "--mechanism", f"selection({GAUSSIAN}, {GEOMETRIC})", "--delta", "1e-6", "--json")
+    _, same, _ = run("compare", "--mechanism", GAUSSIAN, "--count", GEOMETRIC, "--delta", "1e-6", "--json")
+    assert out == same
 
 
 def test_compare_prints_a_table_and_draws(run, tmp_path):
@@ -258,7 +286,17 @@ def test_compare_prints_a_table_and_draws(run, tmp_path):
     code, out, err = run("compare", "--mechanism", GAUSSIAN, "--count", GEOMETRIC, "--delta", "1e-6", "--plot", str(picture))
     assert (code, err) == (0, "")
     assert "2.247" in out
+    assert "plot over mean written to" in out
     assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_compare_draws_over_delta_too(run, tmp_path):
+    picture = tmp_path / "bounds.svg"
+    options = ("--delta", "1e-6", "--plot", str(picture), "--over", "delta", "--json")
+    code, out, err = run("compare", "--mechanism", GAUSSIAN, *options)
+    assert (code, err) == (0, "")
+    strict_json(out)
+    assert picture.read_text().startswith("<?xml")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")

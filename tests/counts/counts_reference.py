@@ -34,16 +34,10 @@ def _dpgf(law, u):
                 power, at = power * z ** (k - at), k
                 terms.append(k * w * power)
         return mp.fsum(terms) / total
-    kind = (
-        "poisson"
-        if isinstance(law, Poisson)
-        else "binomial"
-        if isinstance(law, Binomial)
-        else "fixed"
-        if isinstance(law, Fixed)
-        else "truncated"
-    )
-    return globals()[f"_{kind}"](law, u)
+    for kind, formula in ((Poisson, _poisson), (Binomial, _binomial), (Fixed, _fixed)):
+        if isinstance(law, kind):
+            return formula(law, u)
+    return _truncated(law, u)
 
 
 @lru_cache(maxsize=64)

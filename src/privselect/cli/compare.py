@@ -22,6 +22,8 @@ def compare(
 ) -> None:
     """Every known bound at this delta, side by side."""
     at = read_delta(delta)
+    if over is not None and plot is None:
+        raise ParameterError(f"`over` says what a plot runs over and needs --plot, got {over!r} alone")
     chosen = select(read_mechanism(mechanism), read_count(count))
 
     from privselect.selection.compare import compare as compare_bounds

@@ -50,10 +50,13 @@ class Binomial(Conditioned):
 
     def _log_tilted_cdf(self, u: Floats, cap: int) -> Floats:
         """``log P(Binomial(n-1, y) < cap) = log I_{1-y}(n-cap, cap)`` with y = p (1-u)/(1 - p u)."""
-        miss = self._miss(u)
+        miss, others = self._miss(u), self.n - cap
         x, y = (1.0 - self.p) / miss, self.p * (1.0 - u) / miss
-        d = (float(self.n * Fraction(self.p) - cap) - self.p * u * (self.n - cap)) / miss
-        return log_betainc(float(self.n - cap), float(cap), x, y, d)
+        over = float(self.n * Fraction(self.p) - cap)
+        # Two ways to the distance from the mean, n y - cap = (n-cap) - n x; the better is the one that takes smaller numbers apart.
+        near_zero, near_one = (over - self.p * u * others) / miss, others - self.n * x
+        d = np.where((abs(over) + self.p * u * others) / miss < np.maximum(others, self.n * x), near_zero, near_one)
+        return log_betainc(float(others), float(cap), x, y, d)
 
     def _log_pmf(self, k: Floats) -> Floats:
         if self.p == 1.0:

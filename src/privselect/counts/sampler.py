@@ -109,7 +109,8 @@ class Sampler:
             if y >= high:
                 return False
             digits *= 2
-            y, bits = y << _GUARD | entropy.getrandbits(_GUARD), bits + _GUARD
+            more = max(0, 4 * digits - y.bit_length())  # the height is known a little finer than the weight
+            y, bits = y << more | entropy.getrandbits(more), bits + more
 
 
 def below(n: int, entropy: Entropy) -> int:

@@ -126,7 +126,7 @@ def gamma_of(eta: float, mean: float) -> float:
         return 1.0 / mean
     most = mean_of(eta, _SMALLEST_GAMMA)
     if most < mean:
-        raise ParameterError(f"`mean` must be in [1, {most:.3g}] at eta={eta:g}, where gamma would be too small for a float, got {mean:g}")
+        raise ParameterError(f"`mean` must be in [1, {most:.3g}] at eta={eta:g}, where gamma leaves the floats, got {mean:g}")
     low, high = _place(_SMALLEST_GAMMA), _place(1.0)
     while high - low > 1:
         middle = (low + high) // 2

@@ -140,11 +140,11 @@ class DominatingPair:
         p_above = (p_tail[first] + self.p_only) * (1.0 + side * (self.relative_rounding + _LOSS_ROUNDING))
         with np.errstate(divide="ignore", invalid="ignore"):
             epsilon = np.log(np.maximum(p_above - wanted, 0.0)) - np.log(q_tail[first])
-        epsilon = np.where(q_tail[first] > 0.0, epsilon, np.where(p_above > wanted, np.inf, -np.inf))
-        if len(self.losses):
-            # Rounding may put the solution beyond the segment's end, where the value is known to be small enough.
-            last = self.losses[np.minimum(first, len(self.losses) - 1)]
-            epsilon = np.where(first < len(self.losses), np.minimum(epsilon, last), epsilon)
+        # Past every loss only the infinite one is left, and the rounding of the last: that is 0 from the last loss on.
+        end = np.append(self.losses, self.losses[-1] + _LOSS_ROUNDING if len(self.losses) else 0.0)
+        beyond = np.where(p_above > wanted, np.inf, end[-1])
+        # Rounding may put the solution beyond the segment's end, where the value is known to be small enough.
+        epsilon = np.where(first < len(self.losses), np.minimum(epsilon, end[first]), beyond)
         return np.asarray(np.maximum(epsilon, 0.0))
 
     def coarsened(self, most: int) -> DominatingPair:

@@ -89,6 +89,8 @@ def _transform_error(probs: Floats, times: int) -> float:
     ``|F|^(times-1)`` is ``|F^times|`` to the power ``1 - 1/times``. Twice, for the transform back.
     """
     size = len(probs)
+    if size == 0:
+        return 0.0
     spectrum = np.abs(np.fft.rfft(probs))
     mean = float(2.0 * np.sum(spectrum ** (1.0 - 1.0 / times)) / size)
     return float(2.0 * np.log2(size + 2.0) * _UNIT_ROUNDOFF * (times + 1) * mean)

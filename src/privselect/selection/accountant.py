@@ -85,8 +85,11 @@ class Accountant:
         bounds.append(self._mean * float(pair.hockey_stick(epsilon - self._log_ratio, side=1)) * (1.0 + 1e-12))
         if self.composed is not None:
             bounds.append(float(self.composed.hockey_stick(epsilon, side=1)))
-        # A law sampled within total variation t of its name costs (1 + e^epsilon) t more.
-        return min(min(bounds) + (1.0 + math.exp(epsilon)) * self.count.sampling_error, 1.0)
+        least = min(*bounds, 1.0)
+        if self.count.sampling_error > 0.0:
+            # A law sampled within total variation t of its name costs (1 + e^epsilon) t more.
+            least = min(least + (1.0 + math.exp(min(epsilon, LARGEST_EPSILON))) * self.count.sampling_error, 1.0)
+        return least
 
     def _ratio_epsilon(self, delta: float) -> float:
         wanted = delta / self._mean * (1.0 - 1e-12)

@@ -50,9 +50,12 @@ class Crossing:
 
     def _narrowed(self, point: float, low: float, high: float, *, side: int) -> tuple[float, float]:
         slope, before, aim = self.slope, (math.nan, math.nan), side * _CLOSE / 3.0
-        for _ in range(_STEPS):
+        width = 2.0 * (high - low)
+        for step in range(_STEPS):
             if high - low <= 1e-8 * high:
                 break
+            if step % 3 == 2:
+                point, width = (0.5 * (low + high) if high - low > 0.5 * width else point), high - low
             point = point if low < point < high else 0.5 * (low + high)
             if low == 0.0 and point < 1e-3 * high and not math.isnan(before[0]):
                 point = 0.0  # large deltas: is any epsilon needed at all?

@@ -298,7 +298,9 @@ class Field:
             widths = np.diff(self.ends)[rows.blocks][rows.block]
             changed = self._refine_nodes(bounds, at_place, self.tolerance * np.maximum(at_place, _SHARE * total / y))
             changed |= self._refine_blocks(y, widths, excess)
-            if negligible > 0.1 * self.tolerance * total > 0.0:
+            if total == 0.0 and negligible > _TINY:
+                negligible, changed = max(1e-30 * negligible, _TINY), True  # nothing counts yet: look deeper into the tail
+            elif negligible > 0.1 * self.tolerance * total > 0.0:
                 negligible, changed = 0.03 * self.tolerance * total, True
             if not changed:
                 break

@@ -89,7 +89,7 @@ def draw(mechanism: Mechanism, *, delta: float, path: str | Path, over: str | No
     asked = delta if axis == "delta" or count is None else count.expected()
     figure = _figure(curves, axis, _title(base, count, delta, axis), asked)
     picture, kind = io.BytesIO(), file.suffix.lower().removeprefix(".")
-    # No date in the file: the same numbers give the same picture.
+    # No date in the file: it would only make equal pictures differ.
     figure.savefig(picture, format=kind, metadata={"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind, {}))
     _write_whole(file, picture.getvalue())
 
