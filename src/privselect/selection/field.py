@@ -131,11 +131,12 @@ class Field:
         self.pair, self.tolerance = pair, tolerance
         self._adapted: tuple[float, float, float] | None = None  # epsilon, its reach, negligible share of y
         self.weight = Weight(count, pair.relative_rounding)
-        self._set_blocks(self.weight.decline(0.4))
         coarse = self.weight.decline(0.5)
         x, g = pair.low_nodes
         vertices = x if len(x) <= _FEW else x[:0]  # with few outcomes, the corners of g are where the best places are
-        self._set_nodes(np.concatenate([coarse, np.interp(coarse, g, x), np.minimum(vertices, 1.0)]))
+        self._first_ends = self.weight.decline(0.4)
+        self._first_nodes = np.concatenate([coarse, np.interp(coarse, g, x), np.minimum(vertices, 1.0)])
+        self._start_over()
 
     def like(self, other: Field) -> Field:
         """Take over another field's mesh, in place of finding one: both bounds hold on any mesh."""
@@ -143,6 +144,10 @@ class Field:
         self._set_nodes(other.x)
         self._adapted = other._adapted
         return self
+
+    def _start_over(self) -> None:
+        self._set_blocks(self._first_ends)
+        self._set_nodes(self._first_nodes)
 
     # -- the mesh ----------------------------------------------------------------------------------------------------
 
@@ -276,6 +281,8 @@ class Field:
         """Refine for this epsilon; the pieces that matter at it."""
         if self._adapted is not None and abs(epsilon - self._adapted[0]) < self._adapted[1]:
             return self.span(epsilon, self._adapted[2])
+        if self._adapted is not None:
+            self._start_over()  # a mesh made for another place is fine where it does not matter here
         negligible = 1e-6 * float(self.y[self._countable(epsilon)])
         for _ in range(_ROUNDS):
             span = self.span(epsilon, negligible)
