@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _SHORT = 256  # a table this long costs no more than a closed form
 _LONG = 100_000
 # Closed forms divide by P(K <= cap), whose log is right to a few units: at -2000 that is nearly 1e-12 of phi'.
-_RARE, _TOO_RARE = -1000.0, -2000.0
+_RARE, _TOO_RARE = -500.0, -2000.0
 
 
 class Conditioned(Count):

@@ -38,14 +38,15 @@ _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 /
 
 def log1p_minus(t: Floats, one_plus_t: Floats) -> Floats:
     """``log(1+t) - t`` without cancellation; ``1+t`` is asked for as well, because near t = -1 the sum has lost its digits."""
-    s = np.where(np.abs(t) < 0.5, t, 0.0)
+    middle = (t > -0.5) & (t < 1.0)
+    s = np.where(middle, t, 0.0)
     s = s / (2.0 + s)  # log(1+t) = 2 atanh(s), and 2 s - t = -t s
     square = s * s
     series = np.zeros_like(s)
     for odd in range(41, 1, -2):
         series = series * square + 2.0 / odd
     with np.errstate(divide="ignore"):
-        return np.where(np.abs(t) < 0.5, s * (square * series - t), np.log(one_plus_t) - t)
+        return np.where(middle, s * (square * series - t), np.log(one_plus_t) - t)
 
 
 def stirling_error(x: Floats) -> Floats:

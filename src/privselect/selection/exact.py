@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from privselect.counts.base import Count
     from privselect.pairs import DominatingPair
+    from privselect.selection.field import Best, Table
 
     Floats = NDArray[np.float64]
 
@@ -35,14 +36,11 @@ class ExactUpper:
         span = field.adapt(epsilon)
         if span.last == 0:
             return 0.0
-        above = [field.above(rows) for rows in field.chunks(epsilon, span)]
-        climb = _Climb()
-        for part in above:
-            climb.add(np.maximum(part.anywhere(), 0.0), part.rows.width)
-        total = climb.total()
-        long = sum(float(part.change() @ part.rows.width) for part in above)
-        if long > 0.1 * field.tolerance * total:
-            total = min(total, sum(float(part.mean() @ part.rows.width) for part in above))
+        tables = [field.above(rows) for rows in field.chunks(epsilon, span)]
+        best = [table.best() for table in tables]
+        total = sum(float(part.mean() @ table.rows.width) for part, table in zip(best, tables, strict=True))
+        if _goes_back(best, slack=1):
+            total = min(total, _climbed(tables))
         total += float(field.y[span.first]) + span.rest
         rounding = 1.0 + 4.0 * field.pair.relative_rounding
         return float(min(field.weight.scale * total * rounding, 1.0))
@@ -65,11 +63,15 @@ class ExactLower:
         span = field.adapt(epsilon)
         if span.last == 0:
             return None
-        climb = _Climb(keep_path=True)
-        for rows in field.chunks(epsilon, span):
-            feasible = field.x <= 1.0 - rows.y1[:, None]
-            climb.add(np.where(feasible, np.maximum(field.estimate(rows), 0.0), 0.0), rows.width)
-        x = field.x[climb.path()]
+        tables = [field.estimate(rows) for rows in field.chunks(epsilon, span)]
+        best = [table.best() for table in tables]
+        if _goes_back(best, slack=0):
+            nodes = _climbing_path(tables, field.x)
+        else:
+            # Rows without gain may sit anywhere: keep the last useful place.
+            gains = np.concatenate([part.start for part in best]) > 0.0
+            nodes = np.maximum.accumulate(np.where(gains, np.concatenate([part.node for part in best]), 0))
+        x = field.x[nodes]
         y = field.y[span.first : span.last + 1].copy()
         fits = x + y[1:] <= 1.0
         size = len(x) if fits.all() else int(np.argmin(fits))
@@ -81,57 +83,36 @@ class ExactLower:
         return 0.0 if order is None else order.delta(epsilon, self.field.weight)
 
 
-class _Climb:
-    """The best nondecreasing way through a table of gains, row by row.
+def _goes_back(best: list[Best], slack: int) -> bool:
+    """Whether the best place of some counted row lies before that of an earlier one, by more than ``slack`` nodes."""
+    nodes = np.concatenate([part.node[part.start > 0.0] for part in best])
+    return bool((nodes < np.maximum.accumulate(nodes) - slack).any()) if len(nodes) else False
 
-    While each row's best node is at or after the previous row's, the best way is simply the best node of each row; only when a
-    row would go back is the recursion ``V <- cummax(V) + gain`` needed, over all rows. Bounds on a cell are the greater of its
-    two nodes, so a way may step back by one node and still be a way through cells.
-    """
 
-    def __init__(self, *, keep_path: bool = False) -> None:
-        self._keep_path = keep_path
-        self._gains: list[Floats] = []
-        self._widths: list[Floats] = []
-
-    def add(self, gains: Floats, widths: Floats) -> None:
-        self._gains.append(gains)
-        self._widths.append(widths)
-
-    def total(self) -> float:
-        best = np.concatenate([gains.argmax(axis=1) for gains in self._gains])
-        top = np.concatenate([gains.max(axis=1) for gains in self._gains])
-        widths = np.concatenate(self._widths)
-        if not self._goes_back(best[top > 0.0], slack=1):
-            return float(top @ widths)
-        value = np.zeros(self._gains[0].shape[1] - 1)
-        for gains, width in zip(self._gains, self._widths, strict=True):
-            cells = np.maximum(gains[:, :-1], gains[:, 1:]) * width[:, None]
-            for row in cells:
-                np.maximum.accumulate(value, out=value)
-                value += row
-        return float(value.max())
-
-    def path(self) -> NDArray[np.intp]:
-        best = np.concatenate([gains.argmax(axis=1) for gains in self._gains])
-        top = np.concatenate([gains.max(axis=1) for gains in self._gains])
-        if not self._goes_back(best[top > 0.0], slack=0):
-            # Rows without gain may sit anywhere: keep the last useful place.
-            return np.maximum.accumulate(np.where(top > 0.0, best, 0))
-        gains = np.concatenate(self._gains) * np.concatenate(self._widths)[:, None]
-        value = np.zeros(gains.shape[1])
-        before = np.empty(gains.shape, dtype=np.float64)
-        for i, row in enumerate(gains):
+def _climbed(tables: list[Table]) -> float:
+    """The most that a nondecreasing way through the cells collects, row by row: ``V <- cummax(V) + row``."""
+    value = np.zeros(tables[0].gain0.shape[1] - 1)
+    for table in tables:
+        gains = np.maximum(table.anywhere(), 0.0)
+        for row in np.maximum(gains[:, :-1], gains[:, 1:]) * table.rows.width[:, None]:
             np.maximum.accumulate(value, out=value)
-            before[i] = value
-            value = value + row
-        place = int(np.argmax(value))
-        way = np.empty(len(gains), dtype=np.intp)
-        for i in range(len(gains) - 1, -1, -1):
-            way[i] = place
-            place = int(np.searchsorted(before[i], before[i][place], side="left"))
-        return way
+            value += row
+    return float(value.max())
 
-    @staticmethod
-    def _goes_back(best: NDArray[np.intp], slack: int) -> bool:
-        return bool((best < np.maximum.accumulate(best) - slack).any()) if len(best) else False
+
+def _climbing_path(tables: list[Table], x: Floats) -> NDArray[np.intp]:
+    """The nodes of the best nondecreasing way, by the same recursion and back; only places that leave room for the row."""
+    gains = np.concatenate(
+        [np.where(x <= 1.0 - t.rows.y1[:, None], np.maximum(t.anywhere(), 0.0), 0.0) * t.rows.width[:, None] for t in tables]
+    )
+    value, before = np.zeros(len(x)), np.empty_like(gains)
+    for i, row in enumerate(gains):
+        np.maximum.accumulate(value, out=value)
+        before[i] = value
+        value = value + row
+    place = int(np.argmax(value))
+    way = np.empty(len(gains), dtype=np.intp)
+    for i in range(len(gains) - 1, -1, -1):
+        way[i] = place
+        place = int(np.searchsorted(before[i], before[i][place], side="left"))
+    return way

@@ -41,7 +41,8 @@ _CHUNK = 1_500_000  # numbers in a table
 _ROUNDS = 10
 _FEW = 64
 _LONG = 0.2  # of a block: a piece longer than this is judged with care
-_MOST_PARTS = 8  # a cell is cut into at a time
+_MOST_PARTS = 16  # a cell is cut into at a time
+_GROUP = 32  # rows whose best nodes are found together
 _SHALLOW = 0.02  # m*y below this: all relevant pieces hang near the top, where y hardly changes the weights
 _STRETCHES = 120
 _SHARE = 0.1  # of the allowed loss, to each e-fold of y
@@ -80,12 +81,12 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Above:
-    """F over some rows: at each node, weights at the two ends of each block, linear in between.
+class Table:
+    """Gain minus c times cost over some rows: at each node, given at the two ends of each block, linear in between.
 
-    At a point of a row, the greater of a cell's two nodes bounds F over the cell. Along a row the bound at a node is linear and
-    the greatest over nodes convex, so over the row it is at most the mean of its values at the row's two ends; and at most
-    everywhere its value with the gain of the start and the cost of the end.
+    With the gains and costs of :meth:`Field.above`, the greater of a cell's two nodes bounds F over the cell, at any point of a
+    row. Along a row the bound at a node is linear and the greatest over nodes convex, so its mean over the row is at most the mean
+    of its values at the row's two ends; and it is nowhere above its value with the gain of the start and the cost of the end.
     """
 
     rows: Rows
@@ -94,34 +95,60 @@ class Above:
     cost0: Floats
     cost1: Floats
 
-    def at(self, t: Floats, s: Floats) -> Floats:
-        """The bound at one point of each row."""
-        gain, cost = self._between(self.gain0, self.gain1, t), self._between(self.cost0, self.cost1, s)
-        cost *= self.rows.c[:, None]
+    def anywhere(self) -> Floats:
+        """At each node a value that holds at every point of the row."""
+        every = np.arange(len(self.rows.c))
+        return self._at(every, self.rows.t0, self.rows.s1, slice(None))
+
+    def best(self) -> Best:
+        """The greatest over all nodes, at both ends of each row."""
+        ends = []
+        for first in range(0, len(self.rows.c), _GROUP):
+            group = np.arange(first, min(first + _GROUP, len(self.rows.c)))
+            nodes = self._contenders(group)
+            values = [self._at(group, t, s, nodes) for t, s in ((self.rows.t0, self.rows.s0), (self.rows.t1, self.rows.s1))]
+            ends.append([(v.max(axis=1), nodes[v.argmax(axis=1)]) for v in values])
+        (start, node), (end, _) = ([np.concatenate(part) for part in zip(*side, strict=True)] for side in zip(*ends, strict=True))
+        return Best(start, end, node)
+
+    def _contenders(self, group: Indices) -> Indices:
+        """The nodes that can be best somewhere in a run of rows: gains and costs fall along it, and c grows."""
+        rows, first, last = self.rows, group[:1], group[-1:]
+        most = self._between(self.gain0, self.gain1, first, rows.t0, slice(None))
+        least = self._between(self.gain0, self.gain1, last, rows.t1, slice(None))
+        dear = self._between(self.cost0, self.cost1, first, rows.s0, slice(None))
+        cheap = self._between(self.cost0, self.cost1, last, rows.s1, slice(None))
+        # A cost below zero is no cost: with it, c must be taken at its other end.
+        upper = most - np.where(cheap >= 0.0, rows.c[first], rows.c[last]) * cheap
+        lower = least - np.where(dear >= 0.0, rows.c[last], rows.c[first]) * dear
+        return np.flatnonzero(upper[0] >= lower.max())
+
+    def _at(self, group: Indices, t: Floats, s: Floats, nodes: Indices | slice) -> Floats:
+        gain = self._between(self.gain0, self.gain1, group, t, nodes)
+        cost = self._between(self.cost0, self.cost1, group, s, nodes)
+        cost *= self.rows.c[group, None]
         return np.subtract(gain, cost, out=gain)
 
-    def anywhere(self) -> Floats:
-        """A bound that holds at every point of the row."""
-        return self.at(self.rows.t0, self.rows.s1)
+    def _between(self, at0: Floats, at1: Floats, group: Indices, share: Floats, nodes: Indices | slice) -> Floats:
+        blocks = self.rows.block[group]
+        low, high = int(blocks[0]), int(blocks[-1]) + 1
+        start, rise = at0[low:high, nodes], (at1[low:high] - at0[low:high])[:, nodes]
+        if high - low > 1:
+            start, rise = start[blocks - low], rise[blocks - low]
+        return start + share[group, None] * rise
+
+
+@dataclass(frozen=True, slots=True)
+class Best:
+    """The greatest value over all nodes at the start and at the end of each row, and the best node at the start."""
+
+    start: Floats
+    end: Floats
+    node: Indices
 
     def mean(self) -> Floats:
-        """A bound on the row's mean of the greatest F over x: tighter where a row is long."""
-        start = self.at(self.rows.t0, self.rows.s0).max(axis=1)
-        end = self.at(self.rows.t1, self.rows.s1).max(axis=1)
-        return np.asarray(0.5 * (np.maximum(start, 0.0) + np.maximum(end, 0.0)))
-
-    def change(self) -> Floats:
-        """How far :meth:`anywhere` may lie above the row's mean."""
-        fall = (self.gain0 - self.gain1).max(axis=1)[self.rows.block] * (self.rows.t1 - self.rows.t0)
-        rise = (self.cost0 - self.cost1).max(axis=1)[self.rows.block] * (self.rows.s1 - self.rows.s0)
-        return np.asarray(0.5 * (fall + self.rows.c * rise))
-
-    def _between(self, at0: Floats, at1: Floats, share: Floats) -> Floats:
-        if len(at0) == 1:
-            return at0 + share[:, None] * (at1 - at0)
-        value = at0[self.rows.block]
-        value += share[:, None] * (at1 - at0)[self.rows.block]
-        return value
+        """Of the positive part, over each row, at most."""
+        return np.asarray(0.5 * (np.maximum(self.start, 0.0) + np.maximum(self.end, 0.0)))
 
 
 class Field:
@@ -259,21 +286,21 @@ class Field:
         c = np.exp(np.minimum(epsilon + self.log_slope[pieces], _LARGEST_LOG))
         return Rows(y0, y1, k0, k1, c, block, blocks, t0, t1, s0, s1)
 
-    def above(self, rows: Rows) -> Above:
+    def above(self, rows: Rows) -> Table:
         """Upper bounds on F over each row, node by node."""
         start, stop = self.ends[rows.blocks], self.ends[rows.blocks + 1]
         gain0 = self.weight.above(self.x + start[:, None])
         gain1 = self.weight.above(self.x + stop[:, None])
         cost0, cost1 = self.tangents(self.ends_k[rows.blocks], self.ends_k[rows.blocks + 1])
-        return Above(rows, gain0, gain1, cost0, cost1)
+        return Table(rows, gain0, gain1, cost0, cost1)
 
-    def estimate(self, rows: Rows) -> Floats:
-        """F itself at the nodes, by interpolation in y: for choosing orders, never for bounds."""
+    def estimate(self, rows: Rows) -> Table:
+        """F itself at the nodes, but for the interpolation in y: for choosing orders, never for bounds."""
         start, stop = self.ends[rows.blocks], self.ends[rows.blocks + 1]
         gain0, gain1 = self.weight.at(self.x + start[:, None]), self.weight.at(self.x + stop[:, None])
         cost0 = self.weight.at(self.g + self.ends_k[rows.blocks][:, None])
         cost1 = self.weight.at(self.g + self.ends_k[rows.blocks + 1][:, None])
-        return Above(rows, gain0, gain1, cost0, cost1).at(0.5 * (rows.t0 + rows.t1), 0.5 * (rows.s0 + rows.s1))
+        return Table(rows, gain0, gain1, cost0, cost1)
 
     # -- refining it -------------------------------------------------------------------------------------------------
 
@@ -301,7 +328,7 @@ class Field:
             # An error at y weighs y times itself: spread what may be lost evenly over the logarithm of y.
             allowed = self.tolerance * np.maximum(true, _SHARE * total / y)
             in_x = np.maximum(bounds.max(axis=1), 0.0) - at_place
-            excess = (self.above(rows).mean() - true - in_x) / np.maximum(allowed, _TINY)
+            excess = (self.above(rows).best().mean() - true - in_x) / np.maximum(allowed, _TINY)
             widths = np.diff(self.ends)[rows.blocks][rows.block]
             changed = self._refine_nodes(bounds, at_place, self.tolerance * np.maximum(at_place, _SHARE * total / y))
             changed |= self._refine_blocks(y, widths, excess)
@@ -331,7 +358,7 @@ class Field:
         if span.last == 0:
             return 0.0
         rows = self._rows_at(epsilon, self._sample(span))
-        true = np.maximum(self.estimate(rows).max(axis=1), 0.0)
+        true = np.maximum(self.estimate(rows).best().start, 0.0)
         y = 0.5 * (rows.y0 + rows.y1)
         return self.weight.scale * float(np.trapezoid(true * y, np.log(y))) if len(y) > 1 else float(true[0] * rows.width[0])
 
