@@ -37,7 +37,8 @@ def discrete_hockey(p, q, epsilon):
     """``sum (p - e^epsilon q)_+`` over exact masses, or floats taken as they are."""
     with mpmath.workdps(DIGITS):
         factor = mpmath.exp(mpmath.mpf(epsilon))
-        return sum((max(exact(a) - factor * exact(b), 0) for a, b in zip(p, q, strict=True)), mpmath.mpf(0))
+        total = sum((max(exact(a) - factor * exact(b), 0) for a, b in zip(p, q, strict=True)), mpmath.mpf(0))
+        return min(total, mpmath.mpf(1))  # beyond only by the fortieth digit
 
 
 def exact(number):

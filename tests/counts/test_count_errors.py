@@ -55,6 +55,7 @@ REFUSED = [
     (lambda: Finite({1: -1, 2: 2}), "each weight of a pmf must be >= 0, got -1"),
     (lambda: Finite({1: NAN}), "`weight` must be a finite number, got nan"),
     (lambda: Finite([1, 2]), "`pmf` must be a table such as {0: 1, 5: 9}, got list"),
+    (lambda: Finite(((1, 2), (1, 3))), "`pmf` must be a table such as {0: 1, 5: 9}, got tuple"),
     (lambda: Geometric(mean=3).quantile(0), "`q` must be in (0, 1], got 0"),
     (lambda: Geometric(mean=3).quantile(1), "`q` must be in (0, 1) as geometric(mean=3) has no greatest K, got 1"),
     (lambda: Geometric(mean=3).log_dpgf(-0.1), "`u` must be in [0, 1], got -0.1"),

@@ -1,12 +1,15 @@
 """log phi'(1-u) against 50 digits."""
 
+import dataclasses
 import math
+import random
 
 import numpy as np
 import pytest
 from counts_reference import log_dpgf
 
 from privselect.counts import Binomial, Finite, Fixed, Geometric, Logarithmic, NegativeBinomial, Poisson
+from privselect.errors import ParameterError
 
 SMALL = [0.0, 1e-300, 1e-30, 1e-12]
 LARGE = [0.01, 0.1, 0.3, 0.5, 0.75, 0.9, 0.999, 1 - 1e-9, 1 - 2.0**-53, 1.0]
@@ -134,6 +137,41 @@ def test_keeps_the_shape_of_u(law):
     u = np.linspace(0, 1, 12).reshape(3, 4)
     assert law.log_dpgf(u).shape == (3, 4)
     assert np.array_equal(law.log_dpgf(u)[1], law.log_dpgf(u[1]))
+
+
+def random_law(source):
+    def about(low, high):
+        return math.exp(source.uniform(math.log(low), math.log(high)))
+
+    law = source.choice(
+        [
+            lambda: Geometric(mean=about(1, 1e9)),
+            lambda: Logarithmic(mean=about(1, 1e9)),
+            lambda: NegativeBinomial(eta=source.uniform(-0.95, 20), mean=about(1, 1e9)),
+            lambda: NegativeBinomial(eta=source.choice([-1, 1]) * about(1e-18, 1e-2), mean=about(1, 1e9)),
+            lambda: Poisson(mean=about(1e-6, 1e7)),
+            lambda: Binomial(n=round(about(1, 1e7)), p=source.choice([source.random(), about(1e-7, 1), 1 - about(1e-12, 0.5)])),
+        ]
+    )()
+    if source.random() < 0.3:
+        return law
+    mean = law.expected()
+    cap = source.choice([about(1, 1e6), mean * about(0.3, 3), mean + 3 * source.gauss() * math.sqrt(mean)])
+    try:
+        return dataclasses.replace(law, cap=max(1, round(cap)))
+    except ParameterError:
+        return law
+
+
+@pytest.mark.soak
+def test_many_laws_against_fifty_digits(campaign):
+    source = random.Random(5)  # noqa: S311 -- a test that can be run again
+    for _ in range(campaign(20_000)):
+        law = random_law(source)
+        scale = min(1.0, 10 ** source.uniform(-3, 1.5) / max(1.0, law.expected()))
+        for u in (0.0, 10 ** source.uniform(-300, 0), 10 ** source.uniform(-12, 0), scale, 1 - 10 ** source.uniform(-16, 0)):
+            value, wanted = float(law.log_dpgf(u)), log_dpgf(law, u)
+            assert close(value, wanted), (law, u, value, float(wanted), float(value - wanted))
 
 
 def test_a_long_table_is_summed_piecemeal():

@@ -227,5 +227,10 @@ def test_weights_are_shares_or_probabilities():
     assert Finite({0: 0.1, 1: 0.2, 2: 0.7}).pmf == ((0, 1), (1, 2), (2, 7))
 
 
+def test_a_law_can_be_copied_with_another_cap():
+    assert dataclasses.replace(Finite({0: 1, 5: 9, 11: 4}), cap=7) == Finite({0: 1, 5: 9, 11: 4}, cap=7)
+    assert dataclasses.replace(Geometric(mean=30), cap=7) == Geometric(mean=30, cap=7)
+
+
 def test_samplers_are_exact():
     assert all(law.sampling_error == 0.0 for law in SMALL_LAWS)

@@ -92,8 +92,8 @@ class Finite(Count):
 
 
 def _whole_weights(pmf: object) -> Weights:
-    if isinstance(pmf, tuple):
-        pmf = dict(pmf)
+    if isinstance(pmf, tuple) and all(isinstance(entry, tuple) and len(entry) == 2 for entry in pmf) and len(dict(pmf)) == len(pmf):
+        pmf = dict(pmf)  # as a copy of a law passes it
     if not isinstance(pmf, Mapping):
         raise ParameterError(f"`pmf` must be a table such as {{0: 1, 5: 9}}, got {type(pmf).__name__}")
     exact: dict[int, Fraction] = {}

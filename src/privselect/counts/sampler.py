@@ -72,12 +72,12 @@ class Sampler:
 
     def draw(self, entropy: Entropy) -> int:
         """One k, with probability exactly proportional to its weight."""
-        ends = self._ends
+        ends, tail = self._ends, self._tail
         while True:
             point = below(ends[-1], entropy)
             place = bisect_right(ends, point)
-            if place == len(self._steps):
-                k, y, bits = self._point_in_tail(entropy)
+            if tail is not None and place == len(self._steps):
+                k, y, bits = self._point_under(tail, entropy)
             else:
                 start, _, height, sure = self._steps[place]
                 offset, y = divmod(point - (ends[place - 1] if place else 0), height)
@@ -87,10 +87,8 @@ class Sampler:
             if self._is_under(k, y, bits, entropy):
                 return k
 
-    def _point_in_tail(self, entropy: Entropy) -> tuple[int, int, int]:
+    def _point_under(self, tail: Step, entropy: Entropy) -> tuple[int, int, int]:
         """A uniform point under the tail: its k, and its height as y of 2^-bits."""
-        tail = self._tail
-        assert tail is not None  # noqa: S101 -- for the type checker: without a tail no point falls there
         halvings = 0
         while entropy.getrandbits(1):
             halvings += 1

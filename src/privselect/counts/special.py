@@ -1,6 +1,6 @@
 r"""Binomial and Poisson terms and tails, in logs, right to a few units in the last place for parameters up to 1e15.
 
-scipy's ``betainc(2, 1e9, x)`` is wrong by 5e-9 and its tails underflow. Here a tail is its end term times a continued
+scipy's ``betainc(2, 1e9, x)`` is off by 5e-9 (1.17), and its tails underflow. Here a tail is its end term times a continued
 fraction, and a term is written by its distance ``d`` from the mean, which the caller knows without cancellation:
 
     n! / (a! b!) x^a y^b,   n = a+b,  x+y = 1,  d = a - n x = n y - b
@@ -18,7 +18,6 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import special
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -50,15 +49,17 @@ def log1p_minus(t: Floats, one_plus_t: Floats) -> Floats:
 
 
 def stirling_error(x: Floats) -> Floats:
-    """``log Gamma(x+1) - (x + 1/2) log x + x - log(2 pi)/2``, for x > 0."""
-    large = np.maximum(x, 12.0)
-    series = np.zeros_like(large)
-    inverse = 1.0 / large
+    """``e(x) = log Gamma(x+1) - (x + 1/2) log x + x - log(2 pi)/2``, for x > 0."""
+    small = x < 12.0
+    inverse = 1.0 / np.where(small, x + 12.0, x)
+    series = np.zeros_like(inverse)
     for coefficient in reversed(_STIRLING):
-        series = series * inverse * inverse + coefficient
-    small = np.minimum(x, 12.0)
-    direct = special.gammaln(small + 1.0) - (small + 0.5) * np.log(small) + small - 0.5 * _LOG_2PI
-    return np.where(x >= 12.0, series * inverse, direct)
+        series = series * (inverse * inverse) + coefficient
+    result = np.asarray(series * inverse)
+    for i in range(12):  # e(x) - e(x+1) = (x + 1/2) log(1 + 1/x) - 1
+        y = x[small] + i
+        result[small] += (y + 0.5) * np.log1p(1.0 / y) - 1.0
+    return result
 
 
 def log_binomial_term(a: Floats, b: Floats, x: Floats, y: Floats, d: Floats) -> Floats:
@@ -172,10 +173,13 @@ def _lentz(fraction: Iterator[tuple[Floats, Floats]]) -> Floats:
     """``b0 + a1/(b1 + a2/(b2 + ...))`` by the modified Lentz method; the first pair is (0, b0)."""
     _, value = next(fraction)
     c, d = value, np.zeros_like(value)
+    going = np.ones(value.shape, dtype=bool)
     for a, b in itertools.islice(fraction, _MOST_TERMS):
         d = 1.0 / (b + a * d)
         c = b + a / c
-        value = value * (c * d)
-        if np.all(np.abs(c * d - 1.0) < _ENOUGH):
+        factor = c * d
+        value = np.where(going, value * factor, value)
+        going &= np.abs(factor - 1.0) > _ENOUGH  # for good: later factors only differ from 1 by rounding
+        if not going.any():
             break
     return value

@@ -60,7 +60,7 @@ class Accountant:
             return max(engine.delta(epsilon) for engine in engines)
 
         near = min(upper, LARGEST_EPSILON) * (1.0 + 1e-9)
-        return Crossing(bound, delta, self._slope(delta)).from_below(near * (1.0 - 3e-5), near), upper
+        return Crossing(bound, delta, self._slope(delta)).from_below(near * (1.0 - 8e-5), near), upper
 
     def _safe_epsilon(self, exact: ExactUpper, delta: float, at_least: float) -> float:
         ratio = self._ratio_epsilon(delta)
@@ -72,7 +72,7 @@ class Accountant:
                 return released
             ratio = 0.999 * released
         slope, guess = self._slope(delta), 0.97 * min(ratio, LARGEST_EPSILON)
-        for _ in range(3):
+        for _ in range(2):
             rough = exact.field.rough_delta(guess)
             if rough > 0.0 and math.isfinite(ratio):
                 step = guess + math.log(rough / delta) / slope

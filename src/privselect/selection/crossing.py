@@ -11,7 +11,7 @@ from privselect.selection.search import LARGEST_EPSILON
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_CLOSE = 3e-5  # in log delta: an epsilon whose delta is this near the asked one is good enough
+_CLOSE = 4e-4  # in log delta: an epsilon whose delta is this near the asked one is good enough
 _STEPS = 60
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from privselect.counts.base import Count
     from privselect.pairs import DominatingPair
-    from privselect.selection.field import Best, Table
+    from privselect.selection.field import Table
 
     Floats = NDArray[np.float64]
 
@@ -39,7 +39,7 @@ class ExactUpper:
         tables = [field.above(rows) for rows in field.chunks(epsilon, span)]
         best = [table.best() for table in tables]
         total = sum(float(part.mean() @ table.rows.width) for part, table in zip(best, tables, strict=True))
-        if _goes_back(best, slack=1):
+        if _goes_back(np.concatenate([part.node[part.start > 0.0] for part in best]), slack=1):
             total = min(total, _climbed(tables))
         total += float(field.y[span.first]) + span.rest
         rounding = 1.0 + 4.0 * field.pair.relative_rounding
@@ -53,9 +53,7 @@ class ExactLower:
     """
 
     def __init__(self, pair: DominatingPair, count: Count, *, tolerance: float = TOLERANCE, mesh_of: ExactUpper | None = None) -> None:
-        self.field = Field(pair, count, tolerance=tolerance)
-        if mesh_of is not None:
-            self.field.like(mesh_of.field)
+        self.field = Field(pair, count, tolerance=tolerance, mesh_of=mesh_of.field if mesh_of is not None else None)
 
     def staircase(self, epsilon: float) -> Staircase | None:
         """The order found for this epsilon >= 0; None where no outcome would count."""
@@ -64,13 +62,12 @@ class ExactLower:
         if span.last == 0:
             return None
         tables = [field.estimate(rows) for rows in field.chunks(epsilon, span)]
-        best = [table.best() for table in tables]
-        if _goes_back(best, slack=0):
+        gains, nodes = (np.concatenate(part) for part in zip(*(table.best_start() for table in tables), strict=True))
+        if _goes_back(nodes[gains > 0.0], slack=0):
             nodes = _climbing_path(tables, field.x)
         else:
             # Rows without gain may sit anywhere: keep the last useful place.
-            gains = np.concatenate([part.start for part in best]) > 0.0
-            nodes = np.maximum.accumulate(np.where(gains, np.concatenate([part.node for part in best]), 0))
+            nodes = np.maximum.accumulate(np.where(gains > 0.0, nodes, 0))
         x = field.x[nodes]
         y = field.y[span.first : span.last + 1].copy()
         fits = x + y[1:] <= 1.0
@@ -83,9 +80,8 @@ class ExactLower:
         return 0.0 if order is None else order.delta(epsilon, self.field.weight)
 
 
-def _goes_back(best: list[Best], slack: int) -> bool:
+def _goes_back(nodes: NDArray[np.intp], slack: int) -> bool:
     """Whether the best place of some counted row lies before that of an earlier one, by more than ``slack`` nodes."""
-    nodes = np.concatenate([part.node[part.start > 0.0] for part in best])
     return bool((nodes < np.maximum.accumulate(nodes) - slack).any()) if len(nodes) else False
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
 
-TOLERANCE = 1e-3  # relative, in delta: about a tenth of it in epsilon
+TOLERANCE = 2e-3  # relative, in delta: about a twentieth of it in epsilon
 _TINY = 1e-300
 _LARGEST_LOG = 700.0  # keeps c a float; a smaller c only loosens
 _CHUNK = 1_500_000  # numbers in a table
@@ -42,7 +42,7 @@ _ROUNDS = 10
 _FEW = 64
 _LONG = 0.2  # of a block: a piece longer than this is judged with care
 _MOST_PARTS = 16  # a cell is cut into at a time
-_GROUP = 32  # rows whose best nodes are found together
+_GROUP = 64  # rows whose best nodes are found together
 _SHALLOW = 0.02  # m*y below this: all relevant pieces hang near the top, where y hardly changes the weights
 _STRETCHES = 120
 _SHARE = 0.1  # of the allowed loss, to each e-fold of y
@@ -102,14 +102,26 @@ class Table:
 
     def best(self) -> Best:
         """The greatest over all nodes, at both ends of each row."""
-        ends = []
-        for first in range(0, len(self.rows.c), _GROUP):
-            group = np.arange(first, min(first + _GROUP, len(self.rows.c)))
-            nodes = self._contenders(group)
-            values = [self._at(group, t, s, nodes) for t, s in ((self.rows.t0, self.rows.s0), (self.rows.t1, self.rows.s1))]
-            ends.append([(v.max(axis=1), nodes[v.argmax(axis=1)]) for v in values])
-        (start, node), (end, _) = ([np.concatenate(part) for part in zip(*side, strict=True)] for side in zip(*ends, strict=True))
-        return Best(start, end, node)
+        groups = self._groups()
+        start, node = self._greatest(groups, self.rows.t0, self.rows.s0)
+        return Best(start, self._greatest(groups, self.rows.t1, self.rows.s1)[0], node)
+
+    def best_start(self) -> tuple[Floats, Indices]:
+        """The greatest over all nodes at the start of each row, and its node."""
+        return self._greatest(self._groups(), self.rows.t0, self.rows.s0)
+
+    def _greatest(self, groups: list[tuple[Indices, Indices]], t: Floats, s: Floats) -> tuple[Floats, Indices]:
+        values, places = np.empty(len(t)), np.empty(len(t), dtype=np.intp)
+        for group, nodes in groups:
+            found = self._at(group, t, s, nodes)
+            best = found.argmax(axis=1)
+            values[group], places[group] = found[np.arange(len(group)), best], nodes[best]
+        return values, places
+
+    def _groups(self) -> list[tuple[Indices, Indices]]:
+        runs = np.arange(len(self.rows.c))
+        groups = [runs[first : first + _GROUP] for first in range(0, len(runs), _GROUP)]
+        return [(group, self._contenders(group)) for group in groups]
 
     def _contenders(self, group: Indices) -> Indices:
         """The nodes that can be best somewhere in a run of rows: gains and costs fall along it, and c grows."""
@@ -154,23 +166,20 @@ class Best:
 class Field:
     """F over a mesh: nodes in x, blocks in y; the y-pieces are the pair's outcomes cut at the block ends."""
 
-    def __init__(self, pair: DominatingPair, count: Count, *, tolerance: float = TOLERANCE) -> None:
+    def __init__(self, pair: DominatingPair, count: Count, *, tolerance: float = TOLERANCE, mesh_of: Field | None = None) -> None:
         self.pair, self.tolerance = pair, tolerance
         self._adapted: tuple[float, float, float] | None = None  # epsilon, its reach, negligible share of y
         self.weight = Weight(count, pair.relative_rounding)
-        coarse = self.weight.decline(0.5)
-        x, g = pair.low_nodes
-        vertices = x if len(x) <= _FEW else x[:0]  # with few outcomes, the corners of g are where the best places are
-        self._first_ends = self.weight.decline(0.4)
-        self._first_nodes = np.concatenate([coarse, np.interp(coarse, g, x), np.minimum(vertices, 1.0)])
+        if mesh_of is not None:
+            # Both bounds hold on any mesh: one that was found for a pair close to this one does.
+            self._first_ends, self._first_nodes, self._adapted = mesh_of.ends, mesh_of.x, mesh_of._adapted  # noqa: SLF001
+        else:
+            coarse = self.weight.decline(0.45)
+            x, g = pair.low_nodes
+            vertices = x if len(x) <= _FEW else x[:0]  # with few outcomes, the corners of g are where the best places are
+            self._first_ends = coarse
+            self._first_nodes = np.concatenate([coarse, np.interp(coarse, g, x), np.minimum(vertices, 1.0)])
         self._start_over()
-
-    def like(self, other: Field) -> Field:
-        """Take over another field's mesh, in place of finding one: both bounds hold on any mesh."""
-        self._set_blocks(other.ends)
-        self._set_nodes(other.x)
-        self._adapted = other._adapted
-        return self
 
     def _start_over(self) -> None:
         self._set_blocks(self._first_ends)
@@ -358,7 +367,7 @@ class Field:
         if span.last == 0:
             return 0.0
         rows = self._rows_at(epsilon, self._sample(span))
-        true = np.maximum(self.estimate(rows).best().start, 0.0)
+        true = np.maximum(self.estimate(rows).best_start()[0], 0.0)
         y = 0.5 * (rows.y0 + rows.y1)
         return self.weight.scale * float(np.trapezoid(true * y, np.log(y))) if len(y) > 1 else float(true[0] * rows.width[0])
 

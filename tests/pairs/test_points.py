@@ -1,0 +1,81 @@
+"""**Points**: the pair that knows nothing but a few guarantees."""
+
+import mpmath
+import numpy as np
+import pytest
+from closed_forms import DIGITS, approximate_hockey
+from hypothesis import given
+from hypothesis import strategies as st
+
+from privselect.pairs import pair_from_points
+
+POINT = st.tuples(st.floats(0.0, 20.0), st.one_of(st.floats(0.0, 0.9), st.floats(-40.0, -1.0).map(lambda x: 10.0**x)))
+
+
+def hull_hockey(points, epsilon):
+    """The lower convex hull, in a = e^epsilon, of what each guarantee allows: breakpoints (0, 1), (1/b, 1 - (1-d)/b), (b, d), and level."""
+    with mpmath.workdps(DIGITS):
+        corners = [(mpmath.mpf(0), mpmath.mpf(1))]
+        for e, d in points:
+            b, leak = mpmath.exp(mpmath.mpf(e)), mpmath.mpf(d)
+            corners += [(1 / b, 1 - (1 - leak) / b), (b, leak)]
+        least = min(height for _, height in corners)
+        far = mpmath.exp(mpmath.mpf(10**6))
+        corners = sorted([*corners, (far, least)])
+        a = mpmath.exp(mpmath.mpf(epsilon))
+        # On a hull the height at a is the least over all chords that span a.
+        return min(
+            [height for at, height in corners if at == a]
+            + [
+                h0 + (h1 - h0) * (a - a0) / (a1 - a0)
+                for a0, h0 in corners
+                for a1, h1 in corners
+                if a0 < a < a1
+            ]
+        )
+
+
+@given(POINT, st.lists(st.floats(-25.0, 25.0), max_size=5))
+def test_one_point_is_randomised_response_with_a_leak(point, more):
+    pair = pair_from_points([point])
+    for e in [*more, 0.0, point[0], -point[0]]:
+        true = approximate_hockey(*point, e)
+        assert float(pair.hockey_stick(e, side=-1)) <= true <= float(pair.hockey_stick(e, side=1))
+    assert pair.p_only == pytest.approx(point[1], rel=1e-15)
+    assert pair.q_only == pytest.approx(point[1], rel=1e-15)
+    assert float(pair.hockey_stick(point[0] + 1e-9)) == pytest.approx(point[1], rel=1e-12)
+
+
+@given(st.lists(POINT, min_size=1, max_size=5), st.lists(st.floats(-25.0, 25.0), max_size=5))
+def test_several_points_are_the_hull_of_what_each_allows(points, more):
+    pair = pair_from_points(points)
+    for e in [*more, 0.0, *(e for e, _ in points), *(-e for e, _ in points)]:
+        true = hull_hockey(points, e)
+        assert float(pair.hockey_stick(e, side=-1)) <= true <= float(pair.hockey_stick(e, side=1))
+        assert float(pair.reverse.hockey_stick(e, side=-1)) <= true <= float(pair.reverse.hockey_stick(e, side=1))
+    assert pair.p.sum() + pair.p_only == pytest.approx(1.0, abs=1e-14)
+    assert pair.q.sum() + pair.q_only == pytest.approx(1.0, abs=1e-14)
+    for e, d in points:
+        assert float(pair.hockey_stick(e, side=-1)) <= d
+
+
+@pytest.mark.parametrize("points", [[(0.1, 1e-3), (1.0, 1e-9)], [(0.5, 1e-5), (3.0, 1e-30), (8.0, 0.0)], [(0.0, 0.2), (0.7, 1e-40)]])
+def test_each_point_that_says_something_is_kept_exactly(points):
+    pair = pair_from_points(points)
+    for e, d in points:
+        # A loss sits on the point: step over its rounding. Masses as small as 1e-40 keep their digits.
+        assert float(pair.hockey_stick(e * (1.0 + 1e-13) + 1e-13)) == pytest.approx(d, rel=1e-9, abs=1e-300)
+
+
+def test_a_point_that_says_nothing_new_changes_nothing():
+    alone, both = pair_from_points([(1.0, 1e-6)]), pair_from_points([(1.0, 1e-6), (2.0, 0.1), (1.0, 1e-6)])
+    np.testing.assert_allclose(both.p, alone.p, rtol=1e-15)
+    np.testing.assert_allclose(both.q, alone.q, rtol=1e-15)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 1e-300, 1e-9, 700.0])
+@pytest.mark.parametrize("delta", [0.0, 1e-300, 0.5, 1.0 - 2.0**-53])
+def test_the_ends_of_the_range(epsilon, delta):
+    pair = pair_from_points([(epsilon, delta)])
+    for e in (-700.0, 0.0, 0.5, 700.0):
+        assert float(pair.hockey_stick(e, side=-1)) <= approximate_hockey(epsilon, delta, e) <= float(pair.hockey_stick(e, side=1))
