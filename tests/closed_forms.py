@@ -29,8 +29,8 @@ def approximate_hockey(epsilon_0, delta_0, epsilon):
     """Randomised response with odds e^epsilon_0 that leaks everything with probability delta_0."""
     with mpmath.workdps(DIGITS):
         odds, leak = mpmath.exp(mpmath.mpf(epsilon_0)), mpmath.mpf(delta_0)
-        share = odds / (1 + odds)
-        return leak + (1 - leak) * discrete_hockey([share, 1 - share], [1 - share, share], epsilon)
+        high, low = odds / (1 + odds), 1 / (1 + odds)  # 1 - high would lose all digits at odds of e^700
+        return leak + (1 - leak) * discrete_hockey([high, low], [low, high], epsilon)
 
 
 def discrete_hockey(p, q, epsilon):

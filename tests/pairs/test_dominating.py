@@ -4,11 +4,11 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
-from closed_forms import DIGITS, discrete_hockey, gaussian_hockey
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import privselect as ps
+from closed_forms import DIGITS, discrete_hockey, gaussian_hockey
 from privselect.errors import ParameterError
 from privselect.mechanisms.gaussian import gaussian_bracket
 from privselect.pairs import DominatingPair
@@ -176,9 +176,7 @@ def test_a_union_is_the_weighted_sum(one, other, weight):
 
 
 def product(laws, times):
-    return tuple(
-        [np.prod(np.array(parts, dtype=object)) for parts in itertools.product(masses, repeat=times)] for masses in laws
-    )
+    return tuple([np.prod(np.array(parts, dtype=object)) for parts in itertools.product(masses, repeat=times)] for masses in laws)
 
 
 @settings(max_examples=12)
@@ -207,7 +205,9 @@ def test_composition_dominates_a_gaussian(times):
     assert float(composed.epsilon_at(1e-6, side=1)) == pytest.approx(float(released.epsilon_at(1e-6, side=1)), rel=1e-3)
 
 
-@pytest.mark.parametrize("base", [ps.Pure(epsilon=3), ps.Pure(epsilon=0.01), ps.Approximate(epsilon=1, delta=0.1), ps.Laplace(scale=1)], ids=str)
+@pytest.mark.parametrize(
+    "base", [ps.Pure(epsilon=3), ps.Pure(epsilon=0.01), ps.Approximate(epsilon=1, delta=0.1), ps.Laplace(scale=1)], ids=str
+)
 @pytest.mark.parametrize("times", [2, 20, 32])
 def test_composition_of_pure_and_leaking_pairs_never_fails(base, times):
     (composed,) = base.repeated(times)

@@ -3,10 +3,10 @@
 import mpmath
 import numpy as np
 import pytest
-from closed_forms import DIGITS, approximate_hockey
 from hypothesis import given
 from hypothesis import strategies as st
 
+from closed_forms import DIGITS, approximate_hockey
 from privselect.pairs import pair_from_points
 
 POINT = st.tuples(st.floats(0.0, 20.0), st.one_of(st.floats(0.0, 0.9), st.floats(-40.0, -1.0).map(lambda x: 10.0**x)))
@@ -26,12 +26,7 @@ def hull_hockey(points, epsilon):
         # On a hull the height at a is the least over all chords that span a.
         return min(
             [height for at, height in corners if at == a]
-            + [
-                h0 + (h1 - h0) * (a - a0) / (a1 - a0)
-                for a0, h0 in corners
-                for a1, h1 in corners
-                if a0 < a < a1
-            ]
+            + [h0 + (h1 - h0) * (a - a0) / (a1 - a0) for a0, h0 in corners for a1, h1 in corners if a0 < a < a1]
         )
 
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from closed_forms import gaussian_hockey
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import privselect as ps
+from closed_forms import gaussian_hockey
 from privselect.mechanisms import Mechanism
 from privselect.pairs import Bracket, DominatingPair
 from privselect.selection.paper import cor_binomial_to_poisson, thm_hs_bin, thm_negbin
@@ -35,7 +35,7 @@ PAIRS = (
     .map(lambda w: DominatingPair.from_masses(*(np.array(w, dtype=float) / np.sum(w, axis=0)).T))
 )
 NEGBINS = st.builds(ps.NegativeBinomial, eta=st.floats(-0.9, 8.0), gamma=st.floats(1e-3, 0.95))
-POISSONS = st.builds(ps.Poisson, mean=st.floats(0.05, 30.0))
+POISSONS = st.builds(ps.Poisson, mean=st.floats(0.05, 10.0))
 BINOMIALS = st.builds(ps.Binomial, n=st.integers(1, 40), p=st.floats(0.02, 0.9))
 BASES = st.one_of(
     st.builds(ps.Gaussian, sigma=st.floats(0.5, 20.0)),
@@ -44,7 +44,7 @@ BASES = st.one_of(
     st.builds(ps.Approximate, epsilon=st.floats(0.0, 3.0), delta=st.floats(1e-9, 1e-2)),
     PAIRS.map(Given),
 )
-FEW = settings(max_examples=20)
+FEW = settings(max_examples=8)
 
 
 def both_ways(pair):
@@ -78,7 +78,9 @@ def test_ratio_is_never_above_the_paper(pair, count):
         assert np.all(ratio_delta(way, count, epsilon) <= paper)
 
 
-@pytest.mark.parametrize("count", [ps.Geometric(mean=30), ps.NegativeBinomial(eta=-0.5, mean=30), ps.NegativeBinomial(eta=5, mean=30)], ids=str)
+@pytest.mark.parametrize(
+    "count", [ps.Geometric(mean=30), ps.NegativeBinomial(eta=-0.5, mean=30), ps.NegativeBinomial(eta=5, mean=30)], ids=str
+)
 def test_ratio_is_strictly_below_the_paper_for_a_gaussian(count):
     pair = ps.Gaussian(sigma=4).brackets[0].upper
     epsilon = np.linspace(1.0, 6.0, 26)
@@ -102,11 +104,13 @@ def test_one_trial_gives_the_base_back(base, count, delta, epsilon):
 
 
 @pytest.mark.parametrize("sigma", [1, 4])
-@pytest.mark.parametrize("k", [2, 3, 5, 8])
+@pytest.mark.parametrize("k", [2, 3, 8])
 def test_a_fixed_number_of_trials_never_costs_more_than_releasing_them_all(k, sigma):
-    chosen, released = ps.Selection(ps.Gaussian(sigma=sigma), ps.Fixed(k=k)), ps.Gaussian(sigma=sigma / math.sqrt(k))
+    base = ps.Gaussian(sigma=sigma)
+    chosen = ps.Selection(base, ps.Fixed(k=k))
     found = chosen.epsilon_at(1e-6)
-    assert found.upper <= released.epsilon_at(1e-6).upper
+    (released,) = base.repeated(k)
+    assert found.upper <= released.epsilon_at(1e-6, side=1)
     # The truth is at most the closed form of the release of all; whatever claims to be below the truth must be below that.
     assert chosen.delta_at(found.upper).lower <= gaussian_hockey(math.sqrt(k) / sigma, found.upper)
 
@@ -130,7 +134,13 @@ def test_ratio_meets_its_closed_forms_for_a_pure_base(epsilon, count):
 @pytest.mark.parametrize("epsilon", [0.1, 0.7, 3.0])
 @pytest.mark.parametrize(
     "count",
-    [ps.Geometric(mean=30), ps.NegativeBinomial(eta=-0.5, mean=30), ps.NegativeBinomial(eta=5, mean=30), ps.Poisson(mean=10), ps.Binomial(n=20, p=0.5)],
+    [
+        ps.Geometric(mean=30),
+        ps.NegativeBinomial(eta=-0.5, mean=30),
+        ps.NegativeBinomial(eta=5, mean=30),
+        ps.Poisson(mean=10),
+        ps.Binomial(n=20, p=0.5),
+    ],
     ids=str,
 )
 def test_the_closed_forms_lie_inside_the_interval(epsilon, count):
@@ -170,7 +180,7 @@ def test_both_directions_are_one_curve(base, count, epsilon):
 @FEW
 @given(BASES, st.one_of(NEGBINS, POISSONS))
 def test_epsilon_falls_with_delta(base, count):
-    delta = np.array([1e-10, 1e-7, 1e-4, 1e-2, 0.3])
+    delta = np.array([1e-10, 1e-6, 1e-2])
     found = ps.Selection(base, count).epsilon_at(delta)
     assert np.all(found.lower >= 0.0)
     assert np.all(found.lower <= found.upper)

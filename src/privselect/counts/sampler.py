@@ -108,7 +108,8 @@ class Sampler:
                 return False
             digits *= 2
             more = max(0, 4 * digits - y.bit_length())  # the height is known a little finer than the weight
-            y, bits = y << more | entropy.getrandbits(more), bits + more
+            if more:
+                y, bits = y << more | entropy.getrandbits(more), bits + more
 
 
 def below(n: int, entropy: Entropy) -> int:

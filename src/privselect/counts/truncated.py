@@ -23,6 +23,7 @@ from privselect.counts.special import log_betainc, log_binomial_term
 from privselect.counts.terms import Terms
 from privselect.errors import ParameterError
 from privselect.parameters import Range
+from privselect.text import write_value
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -55,7 +56,7 @@ class Truncated(Conditioned):
 
     def _check_parameters(self) -> None:
         if (self.mean is None) == (self.gamma is None):
-            given = "neither" if self.mean is None else f"mean={self.mean:g} and gamma={self.gamma:g}"
+            given = "neither" if self.mean is None else f"mean={write_value(self.mean)} and gamma={write_value(self.gamma)}"
             raise ParameterError(f"`{self.text_name}` needs exactly one of `mean` and `gamma`, got {given}")
         _ = self.resolved_gamma  # may refuse the mean
 
@@ -126,7 +127,8 @@ def gamma_of(eta: float, mean: float) -> float:
         return 1.0 / mean
     most = mean_of(eta, _SMALLEST_GAMMA)
     if most < mean:
-        raise ParameterError(f"`mean` must be in [1, {most:.3g}] at eta={eta:g}, where gamma leaves the floats, got {mean:g}")
+        limit = f"in [1, {most:.10g}] at eta={write_value(eta)}, where gamma leaves the floats"
+        raise ParameterError(f"`mean` must be {limit}, got {write_value(mean)}")
     low, high = _place(_SMALLEST_GAMMA), _place(1.0)
     while high - low > 1:
         middle = (low + high) // 2

@@ -59,6 +59,8 @@ class Accountant:
         def bound(epsilon: float) -> float:
             return max(engine.delta(epsilon) for engine in engines)
 
+        if math.isinf(upper) and bound(LARGEST_EPSILON) > delta:
+            return math.inf, upper  # both ends are beyond what is told apart
         near = min(upper, LARGEST_EPSILON) * (1.0 + 1e-9)
         return Crossing(bound, delta, self._slope(delta)).from_below(near * (1.0 - 8e-5), near), upper
 

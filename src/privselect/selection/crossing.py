@@ -52,7 +52,7 @@ class Crossing:
         slope, before, aim = self.slope, (math.nan, math.nan), side * _CLOSE / 3.0
         width = 2.0 * (high - low)
         for step in range(_STEPS):
-            if high - low <= 1e-8 * high:
+            if high - low <= 1e-8 * high or high < 1e-10:
                 break
             if step % 3 == 2:
                 point, width = (0.5 * (low + high) if high - low > 0.5 * width else point), high - low

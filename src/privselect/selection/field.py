@@ -124,12 +124,16 @@ class Table:
         return [(group, self._contenders(group)) for group in groups]
 
     def _contenders(self, group: Indices) -> Indices:
-        """The nodes that can be best somewhere in a run of rows: gains and costs fall along it, and c grows."""
+        """The nodes that can be best somewhere in a run of rows: gains fall along it, costs fall inside a block, and c grows."""
         rows, first, last = self.rows, group[:1], group[-1:]
         most = self._between(self.gain0, self.gain1, first, rows.t0, slice(None))
         least = self._between(self.gain0, self.gain1, last, rows.t1, slice(None))
-        dear = self._between(self.cost0, self.cost1, first, rows.s0, slice(None))
-        cheap = self._between(self.cost0, self.cost1, last, rows.s1, slice(None))
+        blocks = slice(int(rows.block[group[0]]), int(rows.block[group[-1]]) + 1)
+        if blocks.stop - blocks.start == 1:
+            dear = self._between(self.cost0, self.cost1, first, rows.s0, slice(None))
+            cheap = self._between(self.cost0, self.cost1, last, rows.s1, slice(None))
+        else:
+            dear, cheap = self.cost0[blocks].max(axis=0)[None], self.cost1[blocks].min(axis=0)[None]
         # A cost below zero is no cost: with it, c must be taken at its other end.
         upper = most - np.where(cheap >= 0.0, rows.c[first], rows.c[last]) * cheap
         lower = least - np.where(dear >= 0.0, rows.c[last], rows.c[first]) * dear
@@ -353,7 +357,8 @@ class Field:
 
     def _at_points(self, rows: Rows, y: Floats, k: Floats) -> tuple[Floats, Floats]:
         """At one point of each row: the bound node by node with a block of no height, and the greatest F at the nodes."""
-        gain = self.weight.above(self.x + y[:, None])
+        # Less the outward rounding, and a little more: no mesh, however fine, gets below that.
+        gain = self.weight.above(self.x + y[:, None]) * (1.0 - 1e-10)
         true = (gain - rows.c[:, None] * self.weight.below(self.g + k[:, None])).max(axis=1)
         return gain - rows.c[:, None] * self.tangents(k, k)[0], np.maximum(true, 0.0)
 
