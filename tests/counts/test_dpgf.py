@@ -18,7 +18,7 @@ UNCAPPED = [
     Geometric(mean=1),
     Geometric(mean=30),
     Geometric(mean=1e9),
-    Geometric(gamma=1e-300),
+    Geometric(gamma=1e-100),
     Logarithmic(mean=30),
     Logarithmic(mean=1e9),
     NegativeBinomial(eta=-0.5, mean=30),

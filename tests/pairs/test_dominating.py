@@ -73,10 +73,7 @@ def greatest(p, q, x, *, sign):
         mass = sum((a for a, one in zip(p, chosen, strict=True) if one), Fraction(0))
         other = sum((b for b, one in zip(q, chosen, strict=True) if one), Fraction(0))
         for j in range(n):
-            if chosen[j] or p[j] == 0:
-                share = Fraction(0)
-            else:
-                share = (x - mass) / p[j]
+            share = Fraction(0) if chosen[j] or p[j] == 0 else (x - mass) / p[j]
             if 0 <= share <= 1 and mass + share * (p[j] if not chosen[j] else 0) == x:
                 value = other + (share * q[j] if not chosen[j] else 0)
                 best = value if best is None or sign * value > sign * best else best
@@ -226,7 +223,7 @@ def test_composition_of_pure_and_leaking_pairs_never_fails(base, times):
     [([0.5, 0.5], [1.0]), ([[1.0]], [[1.0]]), ([0.5, 0.6], [0.5, 0.5]), ([1.5, -0.5], [0.5, 0.5]), ([np.nan, 1.0], [0.5, 0.5])],
 )
 def test_what_is_no_pair_of_laws_is_refused(p, q):
-    with pytest.raises(ParameterError, match="`[pq]`"):
+    with pytest.raises(ParameterError, match=r"`[pq]`"):
         DominatingPair.from_masses(p, q)
 
 

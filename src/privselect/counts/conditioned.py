@@ -144,14 +144,12 @@ class Conditioned(Count):
             goal += _log_kept(self)
         if self._log_cdf(least) >= goal:
             return least
-        low, step = least, 1  # P(K <= low) < q
-        while True:  # gallop, so that small answers are quick
-            high = low + step if top is None else min(low + step, top)
-            if high == top or self._log_cdf(high) >= goal:
-                break
-            low, step = high, 2 * step
-        while high - low > 1:
-            middle = (low + high) // 2
+        low, high = least, least + 1  # P(K <= low) < q
+        while high != top and self._log_cdf(high) < goal:  # heavy tails reach 1e100: square, do not double
+            low, high = high, max(high * high, high + 1)
+            high = high if top is None else min(high, top)
+        while high - low > max(1, high >> 53):
+            middle = math.isqrt(low * high) if high > 4 * low > 0 else (low + high) // 2
             low, high = (low, middle) if self._log_cdf(middle) >= goal else (middle, high)
         return high
 

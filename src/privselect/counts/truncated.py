@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-_SMALLEST_GAMMA = 1e-300  # below, gamma and its reciprocal are no longer both floats
+_SMALLEST_GAMMA = 1e-100  # K is about 1/gamma now and then; beyond this it is no number of anything
 MEAN = Range(1.0, float(LARGEST), high_open=False)
 GAMMA = Range(_SMALLEST_GAMMA, 1.0, high_open=False)
 _SUMMED = 4096  # P(K <= k) is a plain sum up to here
@@ -127,7 +127,7 @@ def gamma_of(eta: float, mean: float) -> float:
         return 1.0 / mean
     most = mean_of(eta, _SMALLEST_GAMMA)
     if most < mean:
-        limit = f"in [1, {most:.10g}] at eta={write_value(eta)}, where gamma leaves the floats"
+        limit = f"in [1, {most:.10g}] at eta={write_value(eta)}, where gamma falls below 1e-100"
         raise ParameterError(f"`mean` must be {limit}, got {write_value(mean)}")
     low, high = _place(_SMALLEST_GAMMA), _place(1.0)
     while high - low > 1:
