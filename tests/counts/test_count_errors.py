@@ -19,7 +19,7 @@ REFUSED = [
     (lambda: NegativeBinomial(eta=NAN, mean=3), "`eta` must be in (-1, 1e+06], got nan"),
     (
         lambda: NegativeBinomial(eta=-0.99, mean=1e9),
-        "`mean` must be in [1, 990] at eta=-0.99, where gamma falls below 1e-100, got 1000000000",
+        "`mean` must be in [1, 9.9] at eta=-0.99, where gamma falls below 1e-100, got 1000000000",
     ),
     (lambda: Geometric(mean=0.5), "`mean` must be in [1, 1e+15], got 0.5"),
     (lambda: Geometric(mean=INF), "`mean` must be in [1, 1e+15], got inf"),

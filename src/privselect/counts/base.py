@@ -71,7 +71,7 @@ class Count(Described):
         return math.exp(float(self.log_pmf(0)))
 
     def quantile(self, q: float) -> int:
-        """The smallest k with ``P(K <= k) >= q``, for q in (0, 1]; a tie to within 1e-14 counts as equal.
+        """The smallest k with ``P(K <= k) >= q``, for q in (0, 1]; a tie to within 1e-13 counts as equal.
 
         Beyond 2^53 it has the digits of a float.
         """

@@ -139,7 +139,7 @@ class Conditioned(Count):
         table, (least, _), top = self._table(), self._support(), self.largest
         if table is not None:
             return table.quantile(q)
-        goal = math.log(q) - 1e-14
+        goal = math.log(q) - 1e-13
         if self._binding_cap() is not None:
             goal += _log_kept(self)
         if self._log_cdf(least) >= goal:

@@ -45,7 +45,7 @@ class Table:
     def quantile(self, q: float) -> int:
         """The smallest k with ``P(K <= k) >= q``."""
         below = np.cumsum(np.exp(self._log_probabilities))
-        place = int(np.searchsorted(below, q * (1.0 - 1e-14)))
+        place = int(np.searchsorted(below, q * (1.0 - 1e-13)))
         return int(self._values[min(place, len(below) - 1)])  # rounding may leave the whole sum below q
 
 

@@ -117,6 +117,8 @@ def mean_of(eta: float, gamma: float) -> float:
         return 1.0 / gamma
     log = -math.log(gamma)
     x = eta * log
+    if abs(x) > 1.0:  # the power is right to one unit, where e^-x is to x of them
+        return (1.0 - gamma) / gamma * (eta / (1.0 - math.pow(gamma, eta)))
     return (1.0 - gamma) / gamma * ((x / -math.expm1(-x) if x else 1.0) / log)
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-_REACH = 38.4  # standard deviations: beyond, a normal tail underflows
+_REACH = 36.0  # standard deviations: a normal tail beyond this is near the smallest float
 CELL = 0.02  # width of a cell, in standard deviations: the upper and lower curves then agree to about 1e-3 in delta, 1e-4 in epsilon
 
 
@@ -47,12 +47,15 @@ class Gaussian(StatedMechanism):
 
 def gaussian_bracket(mu: float, cell: float = CELL) -> Bracket:
     """N(mu, 1) against N(0, 1): an outcome z has loss ``mu (z - mu/2)``; reversal is a reflection, so one order serves both."""
-    z = np.linspace(-_REACH, mu + _REACH, int(np.ceil((2.0 * _REACH + mu) / cell)) + 1)
-    losses = mu * (z - 0.5 * mu)
-    inside = np.abs(losses) < LARGEST_LOSS
-    z, losses = z[inside], losses[inside]
+    # Both laws' tails beyond the knots must be proper floats, and so must e^loss; what lies further out is charged in full.
+    reach = min(_REACH - 0.5 * mu, LARGEST_LOSS / mu)
+    if reach < cell:
+        everything = DominatingPair(np.array([]), np.array([]), 1.0, 1.0)
+        odds = np.exp(-600.0)  # far less than the truth allows
+        return Bracket(everything, (DominatingPair(np.array([odds, 1.0 - odds]), np.array([1.0 - odds, odds])),))
+    z = 0.5 * mu + np.linspace(-reach, reach, int(np.ceil(2.0 * reach / cell)) + 1)
     shifted, centred = normal_cells(z - mu), normal_cells(z)
-    return Bracket(connect_the_dots(losses, shifted, centred), (merge_cells(shifted, centred),))
+    return Bracket(connect_the_dots(mu * (z - 0.5 * mu), shifted, centred), (merge_cells(shifted, centred),))
 
 
 def normal_cells(z: Floats) -> Floats:

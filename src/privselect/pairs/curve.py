@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 
+_ROUNDS = 2000  # far more than it takes for the point at a = 1 to come to rest
+
+
 def pair_from_curve(epsilon: ArrayLike, forward: ArrayLike, backward: ArrayLike) -> DominatingPair:
     """The pair through upper bounds on ``delta_{P||P'}`` (forward) and ``delta_{P'||P}`` (backward) at ``epsilon`` = 0 < ... .
 
@@ -29,7 +32,10 @@ def pair_from_curve(epsilon: ArrayLike, forward: ArrayLike, backward: ArrayLike)
     high, low = _Half(ratio, forward, at_one), _Half(ratio, backward, at_one)
     # The point at a = 1 may lie above the chord of its neighbours; the hull then passes below it. Lowering it to that chord can
     # push a neighbour above the new chain in turn, which then leaves the chain as well.
-    while (chord := _chord_at_one(high, low)) < at_one:
+    for _ in range(_ROUNDS):
+        chord = _chord_at_one(high, low)
+        if chord >= at_one:
+            break
         at_one = chord
         if not (high.lower(at_one) | low.lower(at_one)):
             break
@@ -62,11 +68,11 @@ class _Half:
         return np.append(-np.diff(self.heights) / np.diff(self.a), 0.0)
 
     def lower(self, at_one: float) -> bool:
-        """Move the first point down; drop the points that then lie above the chain. True if any did."""
-        self.heights[0] = at_one
-        self.heights = np.minimum(self.heights, at_one)
+        """Move the first point down, and others with it, as the curve falls; drop those then above the chain. True if any moved."""
+        changed = bool((self.heights[1:] > at_one).any())
+        self.heights = np.minimum(np.concatenate([[at_one], self.heights[1:]]), at_one)
         kept = _lower_hull(self.a, self.heights)
-        changed = len(kept) < len(self.a)
+        changed |= len(kept) < len(self.a)
         self.a, self.heights = self.a[kept], self.heights[kept]
         return changed
 

@@ -35,8 +35,8 @@ def pair_from_pld(remove: Any, add: Any, times: int) -> DominatingPair:
 
 def compose_pair(pair: DominatingPair, times: int) -> DominatingPair:
     """A pair that dominates ``times`` independent runs of the given one."""
-    if times == 1:
-        return pair
+    if times == 1 or len(pair.p) == 0:
+        return pair  # one run, or one that leaks everything already
     from dp_accounting.pld import pld_pmf
 
     # The lattice covers all but a tail far below any delta asked for; connecting the dots charges that tail.

@@ -40,8 +40,9 @@ def pair_from_points(points: Sequence[tuple[float, float]]) -> DominatingPair:
             crossings = [((height - c) / (slope - s), s, c) for s, c in lines if s < slope]
             end, next_slope, next_height = min(crossings, key=lambda crossing: (crossing[0], crossing[1]))
             end = min(max(end, alpha), Decimal(1))
-            if end > alpha:
-                p.append(float(slope * (end - alpha)))
-                q.append(float(end - alpha))
+            first, second = float(slope * (end - alpha)), float(end - alpha)
+            if first > 0.0 and second > 0.0:
+                p.append(first)
+                q.append(second)
             alpha, slope, height = end, next_slope, next_height
         return DominatingPair(np.array(p[::-1]), np.array(q[::-1]), float(p_only), float(1 - alpha))
