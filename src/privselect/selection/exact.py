@@ -32,6 +32,9 @@ class ExactUpper:
 
     def delta(self, epsilon: float) -> float:
         """An upper bound on delta at one epsilon >= 0."""
+        return self.field.on_a_fit_mesh(self._delta, epsilon)
+
+    def _delta(self, epsilon: float) -> float:
         field = self.field
         span = field.adapt(epsilon)
         if span.last == 0:
@@ -76,6 +79,9 @@ class ExactLower:
 
     def delta(self, epsilon: float) -> float:
         """A lower bound on delta at one epsilon >= 0."""
+        return self.field.on_a_fit_mesh(self._delta, epsilon)
+
+    def _delta(self, epsilon: float) -> float:
         order = self.staircase(epsilon)
         return 0.0 if order is None else order.delta(epsilon, self.field.weight)
 

@@ -16,6 +16,7 @@ The mesh is refined where the two differ (:meth:`Field.adapt`). That is an optim
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,7 @@ import numpy as np
 from privselect.selection.weight import Weight
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -173,10 +174,12 @@ class Field:
     def __init__(self, pair: DominatingPair, count: Count, *, tolerance: float = TOLERANCE, mesh_of: Field | None = None) -> None:
         self.pair, self.tolerance = pair, tolerance
         self._adapted: tuple[float, float, float] | None = None  # epsilon, its reach, negligible share of y
+        self._delta_there = math.nan  # what was found there; none compares with it
         self.weight = Weight(count, pair.relative_rounding)
         if mesh_of is not None:
             # Both bounds hold on any mesh: one that was found for a pair close to this one does.
-            self._first_ends, self._first_nodes, self._adapted = mesh_of.ends, mesh_of.x, mesh_of._adapted  # noqa: SLF001
+            self._first_ends, self._first_nodes = mesh_of.ends, mesh_of.x
+            self._adapted, self._delta_there = mesh_of._adapted, mesh_of._delta_there  # noqa: SLF001
         else:
             coarse = self.weight.decline(0.45)
             x, g = pair.low_nodes
@@ -343,8 +346,10 @@ class Field:
             in_x = np.maximum(bounds.max(axis=1), 0.0) - at_place
             excess = (self.above(rows).best().mean() - true - in_x) / np.maximum(allowed, _TINY)
             widths = np.diff(self.ends)[rows.blocks][rows.block]
-            changed = self._refine_nodes(bounds, at_place, self.tolerance * np.maximum(at_place, _SHARE * total / y))
-            changed |= self._refine_blocks(y, widths, excess)
+            refined = self._refine_nodes(bounds, at_place, self.tolerance * np.maximum(at_place, _SHARE * total / y))
+            refined = max(refined, self._refine_blocks(y, widths, excess))
+            # What a second-order rule has cut is fine enough, unless it was cut as far as a round may; long pieces are judged again.
+            changed = refined > (0 if long else 1)
             if total == 0.0 and negligible > _TINY:
                 negligible, changed = max(1e-30 * negligible, _TINY), True  # nothing counts yet: look deeper into the tail
             elif negligible > 0.1 * self.tolerance * total > 0.0:
@@ -354,6 +359,17 @@ class Field:
         # Nearby the same mesh does: a search for epsilon need not judge it at every step.
         self._adapted = (epsilon, 0.02 * epsilon, negligible)
         return self.span(epsilon, negligible)
+
+    def on_a_fit_mesh(self, delta: Callable[[float], float], epsilon: float) -> float:
+        """``delta(epsilon)``; where the mesh was made at another epsilon and delta is another by much, once more on a new one."""
+        value = delta(epsilon)
+        if self._adapted is None or self._adapted[0] == epsilon:
+            self._delta_there = value
+        elif not 0.4 * self._delta_there <= value <= 2.5 * self._delta_there:
+            self._adapted = None
+            self._start_over()
+            self._delta_there = value = delta(epsilon)
+        return value
 
     def _at_points(self, rows: Rows, y: Floats, k: Floats) -> tuple[Floats, Floats]:
         """At one point of each row: the bound node by node with a block of no height, and the greatest F at the nodes."""
@@ -384,8 +400,8 @@ class Field:
         by_loss = np.linspace(span.first, span.last - 1, 6)
         return np.unique(np.clip(np.concatenate([by_mass, by_loss]), span.first, span.last - 1).astype(np.intp))
 
-    def _refine_nodes(self, bounds: Floats, true: Floats, allowed: Floats) -> bool:
-        """Split cells where the bound is too loose; True if they should be judged once more."""
+    def _refine_nodes(self, bounds: Floats, true: Floats, allowed: Floats) -> int:
+        """Split cells where the bound is too loose: 0 if there was none, 2 if some were cut as far as a round may, 1 otherwise."""
         best = bounds.argmax(axis=1)
         cells = np.diff(self.x)
         parts = _parts((bounds[np.arange(len(best)), best] - true) / np.maximum(allowed, _TINY))
@@ -396,19 +412,19 @@ class Field:
         loose = np.any(bounds > (true + allowed)[:, None], axis=0)
         split = _affordable(np.maximum(split, np.where(loose[1:] | loose[:-1], 4, 1)), _MOST_NODES)
         if (split == 1).all():
-            return False
+            return 0
         self._set_nodes(_divided(self.x, split))
-        return bool((parts == _MOST_PARTS).any())
+        return 1 + int((parts == _MOST_PARTS).any())
 
-    def _refine_blocks(self, y: Floats, width: Floats, excess: Floats) -> bool:
+    def _refine_blocks(self, y: Floats, width: Floats, excess: Floats) -> int:
         parts = _parts(excess)
         if not (parts > 1).any():
-            return False
+            return 0
         split = _affordable(_splits(self.ends, y, width / parts), _MOST_BLOCKS)
         if (split == 1).all():
-            return False
+            return 0
         self._set_blocks(_divided(self.ends, split))
-        return bool((parts == _MOST_PARTS).any())
+        return 1 + int((parts == _MOST_PARTS).any())
 
 
 def _parts(excess: Floats) -> Floats:
