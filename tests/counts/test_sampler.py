@@ -7,9 +7,11 @@ from bisect import bisect_left
 from collections import Counter
 from fractions import Fraction
 
+import mpmath as mp
 import numpy as np
 import pytest
 from counts_laws import SMALL_LAWS
+from counts_reference import exact
 from scipy.special import gammaincc
 
 from privselect.counts import Binomial, Finite, Fixed, Geometric, Logarithmic, NegativeBinomial, Poisson, sampler
@@ -222,13 +224,38 @@ def test_weights_are_enclosed():
     assert Poisson(mean=1e9)._terms().weight(5, 128, 12) == (0, 1)  # e^-1e9 of the mode: enclosed, and no trouble
 
 
+@pytest.mark.parametrize(
+    ("law", "k"),
+    [
+        (NegativeBinomial(eta=-0.9, mean=1e9), 10**50),
+        (Logarithmic(mean=1e9), 10**10),
+        (Poisson(mean=1e9), 10**9 + 12_345),
+        (Binomial(n=10**9, p=0.3), 3 * 10**8 - 54_321),
+    ],
+    ids=str,
+)
+def test_far_weights_are_enclosed(law, k):
+    terms = law._terms()
+    with mp.workdps(150):
+
+        def log_weight(k):
+            up = sum(mp.loggamma(k + exact(a)) for a in terms.rising)
+            down = sum(mp.loggamma(k + exact(b)) for b in terms.falling) + sum(mp.loggamma(exact(c) - k) for c in terms.mirrored)
+            return k * mp.log(exact(terms.base)) + up - down
+
+        wanted = mp.exp(log_weight(k) - log_weight(terms.mode())) * mp.mpf(2) ** 400
+        low, high = terms.weight(k, 400, 30)
+        assert low <= wanted <= high
+        assert high - low <= 2 + wanted / 10**30
+
+
 def test_log_gamma_is_enclosed():
     """Gamma(n) is a factorial, Gamma(n + 1/2) one times a power of pi: their ratios to Gamma(1) and Gamma(1/2) are rational."""
     for digits in (12, 40, 150):
-        exact = Precision(digits)
+        arithmetic = Precision(digits)
         for x, start, product in ((Fraction(30), Fraction(1), math.factorial(29)), (Fraction(41, 2), Fraction(1, 2), None)):
             wanted = Fraction(product) if product else math.prod((start + i for i in range(int(x - start))), start=Fraction(1))
-            low, high = exact.exp(exact.minus(exact.log_gamma(x), exact.log_gamma(start)))
+            low, high = arithmetic.exp(arithmetic.minus(arithmetic.log_gamma(x), arithmetic.log_gamma(start)))
             assert Fraction(low) <= wanted <= Fraction(high)
             assert Fraction(high) - Fraction(low) <= wanted / 10 ** (digits - 8)
 

@@ -14,7 +14,7 @@ POINT = st.tuples(st.floats(0.0, 20.0), st.one_of(st.floats(0.0, 0.9), st.floats
 
 def hull_hockey(points, epsilon):
     """The lower convex hull, in a = e^epsilon, of what each guarantee allows: breakpoints (0, 1), (1/b, 1 - (1-d)/b), (b, d), and level."""
-    with mpmath.workdps(DIGITS):
+    with mpmath.workdps(3 * DIGITS):  # heights of 1e-40 beside others of 1
         corners = [(mpmath.mpf(0), mpmath.mpf(1))]
         for e, d in points:
             b, leak = mpmath.exp(mpmath.mpf(e)), mpmath.mpf(d)

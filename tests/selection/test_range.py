@@ -50,11 +50,15 @@ def test_the_whole_range():
 @pytest.mark.soak
 def test_a_finer_grid_of_the_range(campaign):
     fine = max(campaign(24), 3)
-    lower, upper = intervals(np.geomspace(0.3, 100.0, fine).tolist(), np.geomspace(1.0, 1e9, fine).tolist(), np.geomspace(1e-3, 1e-15, 13).tolist())
+    lower, upper = intervals(
+        np.geomspace(0.3, 100.0, fine).tolist(), np.geomspace(1.0, 1e9, fine).tolist(), np.geomspace(1e-3, 1e-15, 13).tolist()
+    )
     check(lower, upper)
 
 
-@pytest.mark.parametrize("count", [ps.Poisson(mean=1e4), ps.NegativeBinomial(eta=-0.5, mean=1e6), ps.NegativeBinomial(eta=5, mean=1e6)], ids=str)
+@pytest.mark.parametrize(
+    "count", [ps.Poisson(mean=1e4), ps.NegativeBinomial(eta=-0.5, mean=1e6), ps.NegativeBinomial(eta=5, mean=1e6)], ids=str
+)
 def test_other_laws_far_out(count):
     found = ps.Selection(ps.Gaussian(sigma=20), count).epsilon_at([1e-3, 1e-9, 1e-15])
     assert np.all(found.lower <= found.upper)
@@ -95,7 +99,9 @@ def test_coarse_cells_never_fall_below_the_truth(cells, count):
 
 
 @pytest.mark.parametrize("cells", ["equal", "by hand", "near the middle"])
-@pytest.mark.parametrize("count", [ps.Geometric(mean=30), ps.Poisson(mean=10), ps.Fixed(k=3), ps.NegativeBinomial(eta=-0.5, mean=30)], ids=str)
+@pytest.mark.parametrize(
+    "count", [ps.Geometric(mean=30), ps.Poisson(mean=10), ps.Fixed(k=3), ps.NegativeBinomial(eta=-0.5, mean=30)], ids=str
+)
 @pytest.mark.parametrize("epsilon", [0.0, 1.0, 1.8])
 def test_coarse_cells_hold_what_fine_ones_prove(cells, count, epsilon):
     fine = gaussian_bracket(0.25)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
+_ROUNDING = 1e-15  # of a sum of numbers below 1
 _MOST_COMPOSED = 32  # a bounded K up to this is also bounded by releasing every trial
 _CURVE_FALL = 0.15  # fall of log delta between the knots of a nested selection's curve
 _CURVE_FLOOR = 1e-25  # where that curve stops; the rest counts as infinite loss
@@ -88,12 +89,12 @@ class Selection(Mechanism):
     def _upper(self, epsilon: float) -> float:
         # A symmetric mechanism, and an add/remove one with both orders at hand, is its own reverse.
         if epsilon < 0.0:
-            return _reversed(self._upper, epsilon)
+            return min(_reversed(self._upper, epsilon) + _ROUNDING, 1.0)
         return max(accountant.upper(epsilon) for accountant in self._accountants())
 
     def _lower(self, epsilon: float) -> float:
         if epsilon < 0.0:
-            return _reversed(self._lower, epsilon)
+            return max(_reversed(self._lower, epsilon) - _ROUNDING, 0.0)
         return max(accountant.lower(epsilon) for accountant in self._accountants())
 
     def _make_brackets(self) -> tuple[Bracket, ...]:
