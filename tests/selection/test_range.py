@@ -4,9 +4,9 @@ import itertools
 
 import numpy as np
 import pytest
-from closed_forms import gaussian_hockey
 
 import privselect as ps
+from closed_forms import gaussian_hockey
 from privselect.mechanisms.gaussian import gaussian_bracket, normal_cells
 from privselect.pairs import connect_the_dots, merge_cells
 from privselect.selection.exact import ExactLower, ExactUpper
