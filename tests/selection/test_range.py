@@ -57,10 +57,10 @@ def test_a_finer_grid_of_the_range(campaign):
 
 
 @pytest.mark.parametrize(
-    "count", [ps.Poisson(mean=1e4), ps.NegativeBinomial(eta=-0.5, mean=1e6), ps.NegativeBinomial(eta=5, mean=1e6)], ids=str
+    "count", [ps.Poisson(mean=1e3), ps.NegativeBinomial(eta=-0.5, mean=1e6), ps.NegativeBinomial(eta=5, mean=1e6)], ids=str
 )
 def test_other_laws_far_out(count):
-    found = ps.Selection(ps.Gaussian(sigma=20), count).epsilon_at([1e-3, 1e-9, 1e-15])
+    found = ps.Selection(ps.Gaussian(sigma=20), count).epsilon_at([1e-3, 1e-15])
     assert np.all(found.lower <= found.upper)
     assert np.all(np.isfinite(found.upper))
 
@@ -100,7 +100,7 @@ def test_coarse_cells_never_fall_below_the_truth(cells, count):
 
 @pytest.mark.parametrize("cells", ["equal", "by hand", "near the middle"])
 @pytest.mark.parametrize(
-    "count", [ps.Geometric(mean=30), ps.Poisson(mean=10), ps.Fixed(k=3), ps.NegativeBinomial(eta=-0.5, mean=30)], ids=str
+    "count", [ps.Geometric(mean=30), ps.Poisson(mean=10), ps.Binomial(n=8, p=0.4), ps.NegativeBinomial(eta=-0.5, mean=30)], ids=str
 )
 @pytest.mark.parametrize("epsilon", [0.0, 1.0, 1.8])
 def test_coarse_cells_hold_what_fine_ones_prove(cells, count, epsilon):

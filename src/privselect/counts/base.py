@@ -13,8 +13,6 @@ from privselect.parameters import PROBABILITY, check_number, parameter, whole
 from privselect.text import Described
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
@@ -39,12 +37,6 @@ class Count(Described):
 
     def _check(self) -> None:
         """Refuse what the ranges of single parameters let through."""
-
-    def _written_arguments(self) -> Iterator[str]:
-        # The cap is the base's field and so comes first; people write it last.
-        arguments = list(Described._written_arguments(self))  # noqa: SLF001 -- our own base
-        yield from (text for text in arguments if not text.startswith("cap="))
-        yield from (text for text in arguments if text.startswith("cap="))
 
     @property
     @abstractmethod

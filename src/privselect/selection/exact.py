@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from privselect.counts.base import Count
     from privselect.pairs import DominatingPair
-    from privselect.selection.field import Table
+    from privselect.selection.table import Table
 
     Floats = NDArray[np.float64]
 
