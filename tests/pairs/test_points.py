@@ -6,28 +6,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from closed_forms import DIGITS, approximate_hockey
+from closed_forms import approximate_hockey
 from privselect.pairs import pair_from_points
 
 POINT = st.tuples(st.floats(0.0, 20.0), st.one_of(st.floats(0.0, 0.9), st.floats(-40.0, -1.0).map(lambda x: 10.0**x)))
 
 
 def hull_hockey(points, epsilon):
-    """The lower convex hull, in a = e^epsilon, of what each guarantee allows: breakpoints (0, 1), (1/b, 1 - (1-d)/b), (b, d), and level."""
-    with mpmath.workdps(3 * DIGITS):  # heights of 1e-40 beside others of 1
+    """The lower convex hull, in a = e^epsilon, of what each guarantee allows: breakpoints (0, 1), (1/b, 1 - (1-d)/b), (b, d), and level.
+
+    Sums of positive terms only: heights as small as 1e-300 keep their digits.
+    """
+    with mpmath.workdps(DIGITS):
         corners = [(mpmath.mpf(0), mpmath.mpf(1))]
         for e, d in points:
             b, leak = mpmath.exp(mpmath.mpf(e)), mpmath.mpf(d)
-            corners += [(1 / b, 1 - (1 - leak) / b), (b, leak)]
+            corners += [(1 / b, (mpmath.expm1(mpmath.mpf(e)) + leak) / b), (b, leak)]
         least = min(height for _, height in corners)
-        far = mpmath.exp(mpmath.mpf(10**6))
-        corners = sorted([*corners, (far, least)])
+        corners = sorted([*corners, (mpmath.exp(mpmath.mpf(10**6)), least)])
         a = mpmath.exp(mpmath.mpf(epsilon))
         # On a hull the height at a is the least over all chords that span a.
-        return min(
-            [height for at, height in corners if at == a]
-            + [h0 + (h1 - h0) * (a - a0) / (a1 - a0) for a0, h0 in corners for a1, h1 in corners if a0 < a < a1]
-        )
+        chords = [(h0 * (a1 - a) + h1 * (a - a0)) / (a1 - a0) for a0, h0 in corners for a1, h1 in corners if a0 < a < a1]
+        return min([height for at, height in corners if at == a] + chords)
 
 
 @given(POINT, st.lists(st.floats(-25.0, 25.0), max_size=5))
