@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from closed_forms import approximate_hockey
+from closed_forms import DIGITS, approximate_hockey
 from privselect.pairs import pair_from_points
 
 POINT = st.tuples(st.floats(0.0, 20.0), st.one_of(st.floats(0.0, 0.9), st.floats(-40.0, -1.0).map(lambda x: 10.0**x)))
