@@ -80,6 +80,8 @@ def check_array(name: str, values: ArrayLike, allowed: Range) -> NDArray[np.floa
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         raise ParameterError(f"`{name}` must be {allowed}, got {_shown(values)}") from None
+    if array.size and all(math.isfinite(end) and end in allowed for end in (float(array.min()), float(array.max()))):
+        return array
     above = array > allowed.low if allowed.low_open else array >= allowed.low
     below = array < allowed.high if allowed.high_open else array <= allowed.high
     bad = ~(above & below & np.isfinite(array))

@@ -72,7 +72,8 @@ def check(pair, count, epsilon):
         beyond = parts[0] + quadrature_error(order, epsilon, lower.field.weight)
         rounding = 1e-9 * sum(chances(count, p))
         assert over_counted <= reported + beyond + rounding
-        assert sum(parts) <= ExactUpper(pair, count).delta(epsilon)
+        # The reference itself is right to 40 digits: for a pair that tells everything both sides are exactly 1.
+        assert sum(parts) <= ExactUpper(pair, count).delta(epsilon) * (1 + mpmath.mpf(10) ** (5 - DIGITS))
 
 
 @pytest.mark.parametrize("count", [ps.Geometric(mean=30), ps.Poisson(mean=10), ps.NegativeBinomial(eta=-0.5, mean=30)], ids=str)

@@ -89,8 +89,10 @@ class Conditioned(Count):
 
     def _binding_cap(self) -> int | None:
         """The cap, if it takes anything away."""
+        if self.cap is None:
+            return None
         top = self._support()[1]
-        return None if self.cap is None or (top is not None and self.cap >= top) else self.cap
+        return None if top is not None and self.cap >= top else self.cap
 
     def _table(self) -> Table | None:
         cap = self._binding_cap()

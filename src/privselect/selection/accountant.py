@@ -3,19 +3,40 @@
 from __future__ import annotations
 
 import math
-from functools import cached_property
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from privselect.selection.crossing import Crossing
 from privselect.selection.exact import ExactLower, ExactUpper
-from privselect.selection.ratio import log_ratio
+from privselect.selection.field import TOLERANCE
 from privselect.selection.search import LARGEST_EPSILON
 
 if TYPE_CHECKING:
     from privselect.counts.base import Count
     from privselect.pairs import Bracket, DominatingPair
+
+
+_ACCURACY = 4e-5  # asked of epsilon, relative
+_LOOSEST = 0.1  # in delta
+_CLOSE = 0.2  # of the tolerance: an epsilon whose delta is this near the asked one is good enough
+_WIDE = 4e-4  # a gap, relative, that a loose tolerance was not meant to leave
+_USUAL_GAP = 2.3  # between the two bounds on delta, in tolerances
+_TRIES = 6  # cheap estimates before the search
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """About where a bound crosses delta, and ``-d log(bound)/d epsilon`` there: where a search begins, and how finely it must look."""
+
+    epsilon: float
+    slope: float
+
+    @property
+    def tolerance(self) -> float:
+        """Relative, in delta. Where delta falls steeply, a looser delta is the same epsilon."""
+        return float(np.clip(_ACCURACY * self.slope * self.epsilon, TOLERANCE, _LOOSEST))
 
 
 class Accountant:
@@ -27,10 +48,6 @@ class Accountant:
     def __init__(self, bracket: Bracket, count: Count, composed: DominatingPair | None = None) -> None:
         self.bracket, self.count, self.composed = bracket, count, composed
         self._mean = count.expected()
-
-    @cached_property
-    def _log_ratio(self) -> float:
-        return log_ratio(self.bracket.upper, self.count)
 
     # The engines carry a mesh that adapts as it is used. Each question starts from a fresh one, so that an answer never
     # depends on what was asked before.
@@ -51,7 +68,18 @@ class Accountant:
         The search for the upper one stops at ``at_least`` where that is safe already.
         """
         exact = ExactUpper(self.bracket.upper, self.count)
-        upper = self._safe_epsilon(exact, delta, at_least)
+        high = self._known_safe(exact, delta)
+        start = self._start(exact, delta, high)
+        exact.field.tolerance = start.tolerance if self.bracket.lowers else TOLERANCE
+        lower, upper = self._interval(exact, delta, at_least, high, start)
+        if exact.field.tolerance > TOLERANCE and upper > max(lower * (1.0 + _WIDE), at_least):
+            # The slope was misjudged: once more with all care.
+            exact = ExactUpper(self.bracket.upper, self.count)
+            lower, upper = self._interval(exact, delta, at_least, high, start)
+        return lower, upper
+
+    def _interval(self, exact: ExactUpper, delta: float, at_least: float, high: float, start: _Start) -> tuple[float, float]:
+        upper, close = self._safe_epsilon(exact, delta, at_least, high, start), _CLOSE * exact.field.tolerance
         engines = [ExactLower(pair, self.count, mesh_of=exact) for pair in self.bracket.lowers]
         if not engines or upper == 0.0:
             return 0.0, upper
@@ -62,29 +90,43 @@ class Accountant:
         if math.isinf(upper) and bound(LARGEST_EPSILON) > delta:
             return math.inf, upper  # both ends are beyond what is told apart
         near = min(upper, LARGEST_EPSILON) * (1.0 + 1e-9)
-        return Crossing(bound, delta, self._slope(delta)).from_below(near * (1.0 - 8e-5), near), upper
+        guess = near - _USUAL_GAP * exact.field.tolerance / start.slope
+        return Crossing(bound, delta, start.slope, close).from_below(guess, near), upper
 
-    def _safe_epsilon(self, exact: ExactUpper, delta: float, at_least: float) -> float:
-        ratio = self._ratio_epsilon(delta)
-        if at_least > 0.0 and (ratio <= at_least or self._least(exact, at_least) <= delta):
+    def _safe_epsilon(self, exact: ExactUpper, delta: float, at_least: float, high: float, start: _Start) -> float:
+        if at_least > 0.0 and (high <= at_least or self._least(exact, at_least) <= delta):
             return at_least
-        if self.composed is not None and (released := float(self.composed.epsilon_at(delta, side=1))) < ratio:
+        if self.composed is not None and (released := float(self.composed.epsilon_at(delta, side=1))) < high:
             # Releasing every trial is often the worst case itself: look only a little below it before a full search.
             if self._least(exact, 0.999 * released) > delta:
                 return released
-            ratio = 0.999 * released
-        slope, guess = self._slope(delta), 0.97 * min(ratio, LARGEST_EPSILON)
-        for _ in range(2):
+            high = 0.999 * released
+        if high > LARGEST_EPSILON:
+            if self._least(exact, LARGEST_EPSILON) > delta:
+                return math.inf
+            high = LARGEST_EPSILON
+        crossing = Crossing(lambda e: self._least(exact, e), delta, start.slope, _CLOSE * exact.field.tolerance)
+        return crossing.from_above(min(start.epsilon, high), at_least, high)
+
+    def _start(self, exact: ExactUpper, delta: float, high: float) -> _Start:
+        """Secant steps on cheap estimates."""
+        slope, guess = self._slope(delta), 0.97 * high if high < LARGEST_EPSILON else 1.0
+        before = (math.nan, math.nan)
+        for _ in range(_TRIES):
             rough = exact.field.rough_delta(guess)
-            if rough > 0.0 and math.isfinite(ratio):
-                step = guess + math.log(rough / delta) / slope
-                guess = min(max(step, 0.5 * guess), ratio)
-        return Crossing(lambda e: self._least(exact, e), delta, slope).from_above(guess, at_least, ratio)
+            excess = math.log(rough / delta) if rough > 0.0 else -math.inf
+            if math.isfinite(excess - before[1]) and guess != before[0]:
+                slope = float(np.clip((before[1] - excess) / (guess - before[0]), 0.2, 1e9))
+            before, done = (guess, excess), abs(excess) < 0.1 and math.isfinite(before[1])
+            guess = min(max(guess + excess / slope, 0.5 * guess), high, LARGEST_EPSILON)
+            if done or guess == high:
+                break
+        return _Start(guess, slope)
 
     def _least(self, exact: ExactUpper, epsilon: float) -> float:
         pair = self.bracket.upper
         bounds = [exact.delta(epsilon)]
-        bounds.append(self._mean * float(pair.hockey_stick(epsilon - self._log_ratio, side=1)) * (1.0 + 1e-12))
+        bounds.append(self._mean * float(pair.hockey_stick(epsilon - exact.field.log_ratio, side=1)) * (1.0 + 1e-12))
         if self.composed is not None:
             bounds.append(float(self.composed.hockey_stick(epsilon, side=1)))
         least = min(*bounds, 1.0)
@@ -93,10 +135,10 @@ class Accountant:
             least = min(least + (1.0 + math.exp(min(epsilon, LARGEST_EPSILON))) * self.count.sampling_error, 1.0)
         return least
 
-    def _ratio_epsilon(self, delta: float) -> float:
-        wanted = delta / self._mean * (1.0 - 1e-12)
-        base = float(self.bracket.upper.epsilon_at(wanted, side=1)) if wanted < 1.0 else 0.0
-        return base + self._log_ratio if base > 0.0 and self.count.sampling_error == 0.0 else math.inf
+    def _known_safe(self, exact: ExactUpper, delta: float) -> float:
+        """An epsilon that **Ratio** knows to be safe; infinite where it knows none."""
+        base = float(self.bracket.upper.epsilon_at(min(delta / self._mean * (1.0 - 1e-12), 1.0), side=1))
+        return base + exact.field.log_ratio if self.count.sampling_error == 0.0 else math.inf
 
     def _slope(self, delta: float) -> float:
         """Roughly ``-d log(delta) / d epsilon`` where the base reaches delta/m: a first step for the search."""

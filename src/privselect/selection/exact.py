@@ -67,11 +67,11 @@ class ExactLower:
         tables = [field.estimate(rows) for rows in field.chunks(epsilon, span)]
         gains, nodes = (np.concatenate(part) for part in zip(*(table.best_start() for table in tables), strict=True))
         if _goes_back(nodes[gains > 0.0], slack=0):
-            nodes = _climbing_path(tables, field.x)
+            nodes = _climbing_path(tables, field.nodes.x)
         else:
             # Rows without gain may sit anywhere: keep the last useful place.
             nodes = np.maximum.accumulate(np.where(gains > 0.0, nodes, 0))
-        x = field.x[nodes]
+        x = field.nodes.x[nodes]
         y = field.y[span.first : span.last + 1].copy()
         fits = x + y[1:] <= 1.0
         size = len(x) if fits.all() else int(np.argmin(fits))

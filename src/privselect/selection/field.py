@@ -22,7 +22,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from privselect.selection.nodes import Nodes, both_scales
+from privselect.selection.ratio import log_ratio
 from privselect.selection.table import Rows, Table
+from privselect.selection.tail import LARGEST_LOG, Tail
 from privselect.selection.weight import Weight
 
 if TYPE_CHECKING:
@@ -35,17 +38,16 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
+    Sheets = tuple[Floats, Floats, Floats, Floats]  # gains and costs at the start and the end of blocks, node by node
 
 TOLERANCE = 2e-3  # relative, in delta: about a twentieth of it in epsilon
 _TINY = 1e-300
-_LARGEST_LOG = 700.0  # keeps c a float; a smaller c only loosens
 _CHUNK = 1_500_000  # numbers in a table
 _ROUNDS = 10
 _FEW = 64
 _LONG = 0.2  # of a block: a piece longer than this is judged with care
 _MOST_PARTS = 16  # a cell is cut into at a time
-_SHALLOW = 0.02  # m*y below this: all relevant pieces hang near the top, where y hardly changes the weights
-_STRETCHES = 120
+_BY_LOG, _BY_SHARE = np.linspace(0.0, 1.0, 12), np.linspace(0.1, 0.95, 10)  # where the mesh is judged
 _SHARE = 0.1  # of the allowed loss, to each e-fold of y
 _MOST_NODES, _MOST_BLOCKS = 1200, 900  # past these the mesh stays as it is: looser, never wrong
 
@@ -67,16 +69,20 @@ class Field:
         self._adapted: tuple[float, float, float] | None = None  # epsilon, its reach, negligible share of y
         self._delta_there = math.nan  # what was found there; none compares with it
         self.weight = Weight(count, pair.relative_rounding)
+        self._tail = Tail(pair, self.weight)
         if mesh_of is not None:
             # Both bounds hold on any mesh: one that was found for a pair close to this one does.
-            self._first_ends, self._first_nodes = mesh_of.ends, mesh_of.x
+            self._first_ends, self._first_nodes = mesh_of.ends, mesh_of.nodes.x
             self._adapted, self._delta_there = mesh_of._adapted, mesh_of._delta_there  # noqa: SLF001
+            self.log_ratio: float = mesh_of.log_ratio
         else:
+            self.log_ratio = log_ratio(pair, count)
             coarse = self.weight.decline(0.45)
-            x, g = pair.low_nodes
+            x = pair.low_nodes[0]
             vertices = x if len(x) <= _FEW else x[:0]  # with few outcomes, the corners of g are where the best places are
             self._first_ends = coarse
-            self._first_nodes = np.concatenate([coarse, np.interp(coarse, g, x), np.minimum(vertices, 1.0)])
+            self._first_nodes = np.concatenate([both_scales(pair, coarse), np.minimum(vertices, 1.0)])
+        self._sheets: dict[tuple[str, int], Sheets] = {}
         self._start_over()
 
     def _start_over(self) -> None:
@@ -96,118 +102,78 @@ class Field:
             log_slopes = np.concatenate([[-np.inf], -self.pair.losses[::-1]])
         self.log_slope = log_slopes[np.minimum(outcome, len(log_slopes) - 1)]
         self.block = np.searchsorted(self.ends, self.y[:-1], side="right") - 1
+        self._sheets.clear()
 
     def _set_nodes(self, x: Floats) -> None:
-        self.x = np.unique(x)
-        self.g = self.pair.g(self.x)
-        middle = 0.5 * (self.x[1:] + self.x[:-1])
-        self.g_middle = self.pair.g(middle)
-        outcome = np.searchsorted(self.pair.low_nodes[0], middle, side="right") - 1
-        # g is below its tangent: at the cell's right end, this far above g_middle. Past the last outcome it is flat.
-        self.half_rise = 0.5 * np.append(np.exp(-self.pair.losses), 0.0)[outcome] * np.diff(self.x)
-        self.log_ratio = self._greatest_log_ratio()
-
-    def _greatest_log_ratio(self) -> float:
-        """A bound on log w(u)/w(g(u)) over all u: F(x, y) > 0 needs log c below it, as g(x) + k(y) <= g(x + y)."""
-        zero = np.zeros(1)
-        lowest = self.tangents(zero, zero)[0][0]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            high = np.log(self.weight.above(self.x))
-            at_nodes = high - np.log(lowest)
-            # A chord over a positive concave minorant is greatest at an end of the cell; where the minorant is not positive,
-            # compare the cell's left end with its right one.
-            plain = high[:-1] - np.log(self.weight.below(self.g[1:]))
-        usable = (lowest[:-1] > 0.0) & (lowest[1:] > 0.0)
-        ratios = np.where(usable, np.maximum(at_nodes[:-1], at_nodes[1:]), plain)
-        # Both weights underflowed: nothing there can matter, and nothing is known of the ratio.
-        return float(np.max(np.where(np.isnan(ratios), np.inf, ratios))) + 1e-9
-
-    def tangents(self, k0: Floats, k1: Floats) -> tuple[Floats, Floats]:
-        """Lower bounds on w(g(x) + k) at the nodes, for k at either end of [k0, k1], that are concave in between."""
-        reach = 0.5 * (k1 - k0)[:, None]
-        u = np.minimum(self.g_middle + 0.5 * (k0 + k1)[:, None], 1.0)
-        value = self.weight.below(u)
-        flat, steep = self.weight.slopes(u, value)
-        slack, half = self.weight.argument_rounding * u, self.half_rise
-
-        # At the cell's left and right end, for the lower and the upper k: a tangent falls along both.
-        corners = [value - np.where(d < 0.0, flat, steep) * d for d in (r + slack + s for s in (-reach, reach) for r in (-half, half))]
-        if (dips := corners[3] < 0.0).any():
-            # A tangent that dips below 0 says little, and must not be clipped: it would no longer be concave. The constant at
-            # the far corner is a lower bound of the whole cell too.
-            far = self.weight.below(np.minimum(self.g[1:] + k1[:, None], 1.0))
-            corners = [np.where(dips, far, corner) for corner in corners]
-
-        def at_nodes(left: Floats, right: Floats) -> Floats:
-            nodes = np.empty((len(k0), len(self.x)))
-            nodes[:, 0], nodes[:, -1] = left[:, 0], right[:, -1]
-            np.minimum(left[:, 1:], right[:, :-1], out=nodes[:, 1:-1])
-            return nodes
-
-        return at_nodes(*corners[:2]), at_nodes(*corners[2:])
+        self.nodes = Nodes(self.pair, self.weight, x)
+        self._sheets.clear()
 
     # -- reading it --------------------------------------------------------------------------------------------------
 
+    @property
+    def log_limit(self) -> float:
+        """F(x, y) > 0 needs log c below it, as g(x) + k(y) <= g(x + y); with room for the rounding of the losses."""
+        return self.log_ratio + 1e-9
+
     def _countable(self, epsilon: float) -> int:
-        return int(np.searchsorted(self.log_slope, self.log_ratio - epsilon))
+        return int(np.searchsorted(self.log_slope, self.log_limit - epsilon))
 
     def span(self, epsilon: float, negligible: float) -> Span:
         """The pieces that matter; what lies deeper in the tail, or further down, adds at most about ``negligible`` on each side.
 
-        Deeper pieces are charged as if their loss were infinite. Further down, a stretch [s, t] of y has
-        ``F <= w(x+s) - c(s) w(g(x)+k(t))``, and beyond the greatest ratio of the two weights F is never positive.
+        Deeper pieces are charged as if their loss were infinite. Beyond the greatest ratio of the two weights F is never positive,
+        and a little before that it hardly adds anything.
         """
         last = self._countable(epsilon)
         if last == 0:
             return Span(0, 0, 0.0)
-        rest = 0.0
-        if self.y[last] * self.weight.scale > _SHALLOW:
-            top = float(self.y[last])
-            ends = np.append(np.geomspace(_SHALLOW / self.weight.scale, top, _STRETCHES + 1)[:-1], top)
-            piece = np.clip(np.searchsorted(self.y, ends[:-1], side="right") - 1, 0, last - 1)
-            k = self.pair.k(ends[1:])
-            c = np.exp(np.minimum(epsilon + self.log_slope[piece], _LARGEST_LOG))[:, None]
-            bounds = np.maximum((self.weight.above(self.x + ends[:-1, None]) - c * self.tangents(k, k)[0]).max(axis=1), 0.0)
-            # Sum from the far end; cut where the sum is still negligible.
-            beyond = np.cumsum((bounds * np.diff(ends))[::-1])[::-1]
-            small = np.flatnonzero(beyond <= negligible)
-            if len(small):
-                cut = min(int(np.searchsorted(self.y, ends[small[0]], side="left")), last)
-                last, rest = max(cut, 1), float(beyond[small[0]])
+        depth, rest = self._tail.cut(epsilon, float(self.y[last]), negligible)
+        last = max(min(int(np.searchsorted(self.y, depth, side="left")), last), 1)
         first = min(int(np.searchsorted(self.y, negligible, side="right")) - 1, last - 1)
         return Span(max(first, 0), last, rest)
 
     def chunks(self, epsilon: float, span: Span) -> Iterator[Rows]:
         """The span's pieces with all that the bounds need, a stretch at a time: tables stay small."""
-        size = max(_CHUNK // len(self.x), 64)
+        size = max(_CHUNK // len(self.nodes.x), 64)
         for start in range(span.first, span.last, size):
             yield self._rows_at(epsilon, np.arange(start, min(start + size, span.last)))
 
     def _rows_at(self, epsilon: float, pieces: Indices) -> Rows:
-        blocks, block = np.unique(self.block[pieces], return_inverse=True)
+        of_piece = self.block[pieces]
+        new = np.concatenate([[True], of_piece[1:] > of_piece[:-1]])
+        blocks, block = of_piece[new], np.cumsum(new) - 1
         y0, y1, k0, k1 = self.y[pieces], self.y[pieces + 1], self.k[pieces], self.k[pieces + 1]
         start, span = self.ends[blocks][block], np.diff(self.ends)[blocks][block]
         k_start, k_span = self.ends_k[blocks][block], np.diff(self.ends_k)[blocks][block]
         t0, t1 = (np.clip((y - start) / span, 0.0, 1.0) for y in (y0, y1))
         s0, s1 = (np.clip((k - k_start) / np.maximum(k_span, _TINY), 0.0, 1.0) for k in (k0, k1))
-        c = np.exp(np.minimum(epsilon + self.log_slope[pieces], _LARGEST_LOG))
+        c = np.exp(np.minimum(epsilon + self.log_slope[pieces], LARGEST_LOG))
         return Rows(y0, y1, k0, k1, c, block, blocks, t0, t1, s0, s1)
 
     def above(self, rows: Rows) -> Table:
         """Upper bounds on F over each row, node by node."""
-        start, stop = self.ends[rows.blocks], self.ends[rows.blocks + 1]
-        gain0 = self.weight.above(self.x + start[:, None])
-        gain1 = self.weight.above(self.x + stop[:, None])
-        cost0, cost1 = self.tangents(self.ends_k[rows.blocks], self.ends_k[rows.blocks + 1])
-        return Table(rows, gain0, gain1, cost0, cost1)
+        return Table(rows, *self._kept(self._above, rows.blocks))
 
     def estimate(self, rows: Rows) -> Table:
         """F itself at the nodes, but for the interpolation in y: for choosing orders, never for bounds."""
-        start, stop = self.ends[rows.blocks], self.ends[rows.blocks + 1]
-        gain0, gain1 = self.weight.at(self.x + start[:, None]), self.weight.at(self.x + stop[:, None])
-        cost0 = self.weight.at(self.g + self.ends_k[rows.blocks][:, None])
-        cost1 = self.weight.at(self.g + self.ends_k[rows.blocks + 1][:, None])
-        return Table(rows, gain0, gain1, cost0, cost1)
+        return Table(rows, *self._kept(self._estimate, rows.blocks))
+
+    def _above(self, blocks: Indices) -> Sheets:
+        cost0, cost1 = self.nodes.tangents(self.ends_k[blocks], self.ends_k[blocks + 1])
+        return *_at_both_ends(lambda ends: self.nodes.gains(self.ends[ends]), blocks), cost0, cost1
+
+    def _estimate(self, blocks: Indices) -> Sheets:
+        gains = _at_both_ends(lambda ends: self.weight.at(self.nodes.x + self.ends[ends, None]), blocks)
+        return *gains, *_at_both_ends(lambda ends: self.weight.at(self.nodes.g + self.ends_k[ends, None]), blocks)
+
+    def _kept(self, make: Callable[[Indices], Sheets], blocks: Indices) -> Sheets:
+        """Gains and costs know nothing of epsilon: a search takes those of a run of blocks from its first step."""
+        key = make.__name__, int(blocks[0])
+        if key not in self._sheets or len(self._sheets[key][0]) < len(blocks):
+            self._sheets[key] = make(blocks)
+        gain0, gain1, cost0, cost1 = self._sheets[key]
+        size = len(blocks)
+        return gain0[:size], gain1[:size], cost0[:size], cost1[:size]
 
     # -- refining it -------------------------------------------------------------------------------------------------
 
@@ -230,12 +196,11 @@ class Field:
             place, k = (rows.y0, rows.k0) if long else (y, 0.5 * (rows.k0 + rows.k1))
             bounds, at_place = self._at_points(rows, place, k)
             true = self._means(rows, at_place) if long else at_place
-            all_pieces = len(sample) == span.last - span.first
-            total = float(true @ rows.width) if all_pieces else float(np.trapezoid(true * y, np.log(y)))
+            total = _total(true, rows, whole=len(sample) == span.last - span.first)
             # An error at y weighs y times itself: spread what may be lost evenly over the logarithm of y.
             allowed = self.tolerance * np.maximum(true, _SHARE * total / y)
             in_x = np.maximum(bounds.max(axis=1), 0.0) - at_place
-            excess = (self.above(rows).best().mean() - true - in_x) / np.maximum(allowed, _TINY)
+            excess = (Table(rows, *self._above(rows.blocks)).best().mean() - true - in_x) / np.maximum(allowed, _TINY)
             widths = np.diff(self.ends)[rows.blocks][rows.block]
             refined = self._refine_nodes(bounds, at_place, self.tolerance * np.maximum(at_place, _SHARE * total / y))
             refined = max(refined, self._refine_blocks(y, widths, excess))
@@ -256,7 +221,7 @@ class Field:
         value = delta(epsilon)
         if self._adapted is None or self._adapted[0] == epsilon:
             self._delta_there = value
-        elif not 0.4 * self._delta_there <= value <= 2.5 * self._delta_there:
+        elif not 0.75 * self._delta_there <= value <= 1.33 * self._delta_there:
             self._adapted = None
             self._start_over()
             self._delta_there = value = delta(epsilon)
@@ -265,9 +230,9 @@ class Field:
     def _at_points(self, rows: Rows, y: Floats, k: Floats) -> tuple[Floats, Floats]:
         """At one point of each row: the bound node by node with a block of no height, and the greatest F at the nodes."""
         # Less the outward rounding, and a little more: no mesh, however fine, gets below that.
-        gain = self.weight.above(self.x + y[:, None]) * (1.0 - 1e-10)
-        true = (gain - rows.c[:, None] * self.weight.below(self.g + k[:, None])).max(axis=1)
-        return gain - rows.c[:, None] * self.tangents(k, k)[0], np.maximum(true, 0.0)
+        gain = self.nodes.gains(y) * (1.0 - 1e-10)
+        true = (gain - rows.c[:, None] * self.weight.below(self.nodes.g + k[:, None])).max(axis=1)
+        return gain - rows.c[:, None] * self.nodes.tangents(k, k)[0], np.maximum(true, 0.0)
 
     def _means(self, rows: Rows, at_start: Floats) -> Floats:
         middle = self._at_points(rows, 0.5 * (rows.y0 + rows.y1), 0.5 * (rows.k0 + rows.k1))[1]
@@ -278,15 +243,15 @@ class Field:
         span = self.span(epsilon, 1e-6 * float(self.y[self._countable(epsilon)]))
         if span.last == 0:
             return 0.0
-        rows = self._rows_at(epsilon, self._sample(span))
-        true = np.maximum(self.estimate(rows).best_start()[0], 0.0)
-        y = 0.5 * (rows.y0 + rows.y1)
-        return self.weight.scale * float(np.trapezoid(true * y, np.log(y))) if len(y) > 1 else float(true[0] * rows.width[0])
+        sample = self._sample(span)
+        rows = self._rows_at(epsilon, sample)
+        true = np.maximum(Table(rows, *self._estimate(rows.blocks)).best_start()[0], 0.0)
+        return self.weight.scale * _total(true, rows, whole=len(sample) == span.last - span.first)
 
     def _sample(self, span: Span) -> Indices:
         """Pieces to judge the mesh by: spread over the logarithm of y, over y near its end, and over the losses."""
         low, high = max(float(self.y[span.first + 1]), _TINY), float(self.y[span.last])
-        depths = np.concatenate([np.geomspace(low, high, 12), np.linspace(0.1, 0.95, 10) * high])
+        depths = np.concatenate([high * (low / high) ** _BY_LOG, high * _BY_SHARE])
         by_mass = np.searchsorted(self.y, depths, side="left") - 1
         by_loss = np.linspace(span.first, span.last - 1, 6)
         return np.unique(np.clip(np.concatenate([by_mass, by_loss]), span.first, span.last - 1).astype(np.intp))
@@ -294,17 +259,18 @@ class Field:
     def _refine_nodes(self, bounds: Floats, true: Floats, allowed: Floats) -> int:
         """Split cells where the bound is too loose: 0 if there was none, 2 if some were cut as far as a round may, 1 otherwise."""
         best = bounds.argmax(axis=1)
-        cells = np.diff(self.x)
+        x = self.nodes.x
+        cells = np.diff(x)
         parts = _parts((bounds[np.arange(len(best)), best] - true) / np.maximum(allowed, _TINY))
         # The best place wanders with y: between the places of two sampled rows the mesh must be as fine as at them.
-        place, first = np.unique(self.x[best], return_index=True)
+        place, first = np.unique(x[best], return_index=True)
         width = np.maximum(cells[np.minimum(best, len(cells) - 1)], cells[np.maximum(best - 1, 0)])
-        split = _splits(self.x, place, (width / parts)[first])
+        split = _splits(x, place, (width / parts)[first])
         loose = np.any(bounds > (true + allowed)[:, None], axis=0)
         split = _affordable(np.maximum(split, np.where(loose[1:] | loose[:-1], 4, 1)), _MOST_NODES)
         if (split == 1).all():
             return 0
-        self._set_nodes(_divided(self.x, split))
+        self._set_nodes(_divided(x, split))
         return 1 + int((parts == _MOST_PARTS).any())
 
     def _refine_blocks(self, y: Floats, width: Floats, excess: Floats) -> int:
@@ -316,6 +282,21 @@ class Field:
             return 0
         self._set_blocks(_divided(self.ends, split))
         return 1 + int((parts == _MOST_PARTS).any())
+
+
+def _at_both_ends(make: Callable[[Indices], Floats], blocks: Indices) -> tuple[Floats, Floats]:
+    """What ``make`` gives for the first and the second end of each block, computed once where two blocks meet."""
+    first, last = int(blocks[0]), int(blocks[-1])
+    in_a_row = last - first + 1 == len(blocks)
+    ends = np.arange(first, last + 2) if in_a_row else np.unique(np.concatenate([blocks, blocks + 1]))
+    made, start = make(ends), np.searchsorted(ends, blocks)
+    return made[start], made[start + 1]
+
+
+def _total(values: Floats, rows: Rows, *, whole: bool) -> float:
+    """The integral over y of what has these values on the rows, which are all there are or a sample."""
+    y = 0.5 * (rows.y0 + rows.y1)
+    return float(values @ rows.width) if whole else float(np.trapezoid(values * y, np.log(y)))
 
 
 def _parts(excess: Floats) -> Floats:

@@ -31,12 +31,12 @@ def pointwise_delta(pair: DominatingPair, count: Count, epsilon: float) -> float
     field = Field(pair, count)
     field.adapt(epsilon)
     log_c = epsilon - pair.losses
-    counted = log_c < field.log_ratio
+    counted = log_c < field.log_limit
     total = pair.p_only
     if counted.any():
         c = np.exp(log_c[counted])
         knots = np.unique(np.concatenate([np.geomspace(c.min(), c.max(), _KNOTS), c[[0, -1]]])) if len(c) > _KNOTS else np.unique(c)
         zero = np.zeros(1)
-        lines = field.weight.above(field.x) - knots[:, None] * field.tangents(zero, zero)[0]
+        lines = field.nodes.gains(zero) - knots[:, None] * field.nodes.tangents(zero, zero)[0]
         total += float(pair.p[counted] @ np.interp(c, knots, np.maximum(lines.max(axis=1), 0.0)))
     return float(min(field.weight.scale * total * (1.0 + 4.0 * pair.relative_rounding), 1.0))

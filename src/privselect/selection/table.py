@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     Indices = NDArray[np.intp]
 
 _GROUP = 64  # rows whose best nodes are found together
+_SMALL = 10_000  # numbers in a table that is searched whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,8 @@ class Table:
 
     def _groups(self) -> list[tuple[Indices, Indices]]:
         runs = np.arange(len(self.rows.c))
+        if self.gain0.shape[1] * len(runs) <= _SMALL:
+            return [(runs, np.arange(self.gain0.shape[1]))]
         groups = [runs[first : first + _GROUP] for first in range(0, len(runs), _GROUP)]
         return [(group, self._contenders(group)) for group in groups]
 
@@ -106,10 +109,13 @@ class Table:
     def _between(self, at0: Floats, at1: Floats, group: Indices, share: Floats, nodes: Indices | slice) -> Floats:
         blocks = self.rows.block[group]
         low, high = int(blocks[0]), int(blocks[-1]) + 1
-        start, rise = at0[low:high, nodes], (at1[low:high] - at0[low:high])[:, nodes]
+        start = at0[low:high, nodes]
+        rise = at1[low:high, nodes] - start
         if high - low > 1:
             start, rise = start[blocks - low], rise[blocks - low]
-        return start + share[group, None] * rise
+        found = share[group, None] * rise
+        found += start
+        return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 # log_dpgf is right to 1e-12 relative, exp and the products around it to a few units more; this covers both, many times over.
 _VALUE_ROUNDING = 2e-11
 _SMALLEST = 1e-290
+_FROM_HALF, _NEAR_ONE = np.linspace(1.0, 0.0, 900), 1.0 - np.geomspace(0.5, 1e-6, 300)[1:]
 DEEPEST = 100.0  # w below e^-100 is not worth resolving: bounds there stay valid, they only stop being tight
 
 
@@ -61,9 +62,8 @@ class Weight:
     def decline(self, spacing: float) -> Floats:
         """Points u from 0 to 1 between which log w falls by about ``spacing``, down to e^-DEEPEST."""
         # The scale of u is 1/m for every law here; a law of bounded K also changes fast near u = 1.
-        near_zero = np.geomspace(1e-6 / (self.scale + 1.0), 0.5, 900)
-        near_one = 1.0 - np.geomspace(0.5, 1e-6, 300)
-        fine = np.concatenate([[0.0], near_zero, near_one[1:], [1.0]])
+        near_zero = 0.5 * (2e-6 / (self.scale + 1.0)) ** _FROM_HALF
+        fine = np.concatenate([[0.0], near_zero, _NEAR_ONE, [1.0]])
         with np.errstate(divide="ignore"):
             fall = np.maximum.accumulate(-np.log(np.maximum(self.at(fine), _SMALLEST)))
         targets = np.arange(0.0, min(float(fall[-1]), DEEPEST), spacing)
