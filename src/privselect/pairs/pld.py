@@ -88,9 +88,11 @@ def _transform_error(probs: Floats, times: int) -> float:
     A coefficient F of the step, right to ``log2(N)`` roundings, has ``F^times`` right to ``times |F|^(times-1)`` as much, and
     ``|F|^(times-1)`` is ``|F^times|`` to the power ``1 - 1/times``. Twice, for the transform back.
     """
-    size = len(probs)
-    if size == 0:
+    from scipy.fft import next_fast_len, rfft
+
+    if len(probs) == 0:
         return 0.0
-    spectrum = np.abs(np.fft.rfft(probs))
+    size = next_fast_len(len(probs))  # as the composition did
+    spectrum = np.abs(rfft(probs, size))
     mean = float(2.0 * np.sum(spectrum ** (1.0 - 1.0 / times)) / size)
     return float(2.0 * np.log2(size + 2.0) * _UNIT_ROUNDOFF * (times + 1) * mean)
