@@ -95,7 +95,7 @@ def check(rng, count, case):
 @pytest.mark.parametrize("law", LAWS)
 def test_no_order_exceeds_the_upper_bound(law):
     rng = np.random.default_rng(1)
-    for case in range(30 if law == "fixed" else 100):  # a law that never draws K = 1 needs the finest mesh
+    for case in range(100):
         check(rng, LAWS[law](rng), case)
 
 
@@ -103,7 +103,7 @@ def test_no_order_exceeds_the_upper_bound(law):
 @pytest.mark.parametrize("law", LAWS)
 def test_no_order_of_a_thousand_pairs_exceeds_the_upper_bound(law):
     rng = np.random.default_rng(2)
-    for case in range(60 if law == "fixed" else 1000):
+    for case in range(1000):
         check(rng, LAWS[law](rng), case)
 
 
@@ -111,7 +111,7 @@ def test_no_order_of_a_thousand_pairs_exceeds_the_upper_bound(law):
 @pytest.mark.parametrize("law", LAWS)
 def test_no_order_in_a_long_campaign(law, campaign):
     rng = np.random.default_rng()
-    for case in range(campaign(200 if law == "fixed" else 2000)):
+    for case in range(campaign(2000)):
         check(rng, LAWS[law](rng), case)
 
 
@@ -129,7 +129,7 @@ class Given(Mechanism):
 def test_both_directions_at_negative_epsilon(law):
     """Also K = 0: the outcome that both data sets give with one chance counts where e^epsilon < 1."""
     rng = np.random.default_rng(3)
-    for _ in range(2 if law == "fixed" else 6):
+    for _ in range(6):
         p, q = map(shares, whole_weights(rng))
         count, epsilon = LAWS[law](rng), -float(rng.uniform(0.05, 2.0))
         found = ps.Selection(Given(pair_of(p, q)), count).delta_at(epsilon)
