@@ -13,6 +13,7 @@ QUESTIONS = {
     "gaussian + geometric": "selection(gaussian(sigma=4), geometric(mean=300))",
     "laplace + poisson": "selection(laplace(scale=4), poisson(mean=10))",
     "mixture + binomial": "selection(mixture(0.5*gaussian(sigma=4), 0.5*gaussian(sigma=8)), binomial(n=20, p=0.5))",
+    "gaussian + fixed, the widest mesh": "selection(gaussian(sigma=4), fixed(k=2))",
     "dpsgd (14063 steps) + geometric": (
         "selection(dpsgd(noise_multiplier=1.1, sampling_probability=256/60000, steps=14063), geometric(mean=30))"
     ),

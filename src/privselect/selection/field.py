@@ -49,7 +49,7 @@ _LONG = 0.2  # of a block: a piece longer than this is judged with care
 _MOST_PARTS = 16  # a cell is cut into at a time
 _BY_LOG, _BY_SHARE = np.linspace(0.0, 1.0, 12), np.linspace(0.1, 0.95, 10)  # where the mesh is judged
 _SHARE = 0.1  # of the allowed loss, to each e-fold of y
-_MOST_NODES, _MOST_BLOCKS = 1200, 900  # past these the mesh stays as it is: looser, never wrong
+_MOST_NODES, _MOST_BLOCKS = 2400, 1800  # past these the mesh stays as it is: looser, never wrong
 
 
 @dataclass(frozen=True, slots=True)
