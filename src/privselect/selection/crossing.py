@@ -57,8 +57,9 @@ class Crossing:
             low, high = (point, high) if value > 0.0 else (low, point)
             if value * side >= 0.0 and abs(value) <= self.close:
                 break
-            if math.isfinite(before[1]) and before[1] != value:
-                slope = max((before[1] - value) / (axis.place(point) - axis.place(before[0])), 1e-3)
+            run = axis.place(point) - axis.place(before[0])
+            if run != 0.0 and math.isfinite(run) and math.isfinite(before[1]) and before[1] != value:
+                slope = max((before[1] - value) / run, 1e-3)
             before = (point, value)
             point = axis.point(axis.place(point) + (value - aim) / slope)
         return low, high
@@ -83,7 +84,7 @@ class _Cliff(_Plain):
     edge: float
 
     def place(self, epsilon: float) -> float:
-        return -math.log(self.edge - epsilon)
+        return -math.log(self.edge - epsilon) if epsilon < self.edge else math.inf
 
     def point(self, place: float) -> float:
         return self.edge - math.exp(-place) if place > -700.0 else -math.inf
