@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_UP, Context, Decimal
 from fractions import Fraction
 from numbers import Integral, Rational, Real
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,9 @@ from privselect.errors import ParameterError
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
+
+_MOST_DIGITS = 1000  # of a Decimal that is to be exact
+_LONG_BITS = 256  # about 77 digits: a longer whole number is shown by its size
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,20 +59,20 @@ def whole(low: int = 0, high: float = math.inf) -> Range:
 
 def check_number(name: str, value: object, allowed: Range) -> float:
     """``value`` as a float (an int where the range is of whole numbers), or one clear sentence."""
-    complaint = f"`{name}` must be {allowed}, got {_shown(value)}"
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise ParameterError(complaint)
+    number = _as_real(value)
+    if number is None:
+        raise ParameterError(f"`{name}` must be {allowed}, got {shown(value)}")
     if allowed.whole:
-        number = _as_int(value)
-        if number is None or number not in allowed:
-            raise ParameterError(complaint)
-        return number
-    try:
-        real = float(value)
-    except OverflowError:
-        raise ParameterError(complaint) from None
+        whole_number = _as_int(number)
+        if whole_number is None or whole_number not in allowed:
+            raise ParameterError(f"`{name}` must be {allowed}, got {shown(value)}")
+        return whole_number
+    real = _as_float(number)
     if not math.isfinite(real) or real not in allowed:
-        raise ParameterError(complaint)
+        raise ParameterError(f"`{name}` must be {allowed}, got {shown(value)}")
+    if real == 0.0 and number != 0:
+        # A delta of 1e-400 must not become the promise of none.
+        raise ParameterError(f"`{name}` must be {allowed} and at least {math.ulp(0.0):g} where it is not 0, got {shown(value)}")
     return real
 
 
@@ -76,27 +80,54 @@ def check_array(name: str, values: ArrayLike, allowed: Range) -> NDArray[np.floa
     """``values`` as a float array, each entry finite and in the range, or one clear sentence naming the first bad one."""
     import numpy as np
 
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise ParameterError(f"`{name}` must be {allowed}, got {_shown(values)}") from None
+    array = as_floats(name, values, str(allowed))
     if array.size and all(math.isfinite(end) and end in allowed for end in (float(array.min()), float(array.max()))):
         return array
     above = array > allowed.low if allowed.low_open else array >= allowed.low
     below = array < allowed.high if allowed.high_open else array <= allowed.high
     bad = ~(above & below & np.isfinite(array))
     if bad.any():
-        raise ParameterError(f"`{name}` must be {allowed}, got {_shown(float(array[bad].flat[0]))}")
+        raise ParameterError(f"`{name}` must be {allowed}, got {shown(float(array[bad].flat[0]))}")
     return array
+
+
+def as_floats(name: str, values: ArrayLike, wanted: str) -> NDArray[np.float64]:
+    """``values`` as a float array of any numbers, or the sentence that ``name`` must be ``wanted``."""
+    import numpy as np
+
+    try:
+        array = np.asarray(values)
+        # numpy would read text as numbers; what is no plain number, such as a Fraction, is looked at one by one.
+        plain = array.dtype.kind in "iuf" or (array.dtype.kind == "O" and all(_as_real(entry) is not None for entry in array.flat))
+        if plain or not array.size:
+            return array.astype(np.float64, copy=False)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise ParameterError(f"`{name}` must be {wanted}, got {shown(values)}")
 
 
 def check_exact(name: str, value: object) -> Fraction:
     """``value`` as the exact rational its shortest decimal writing names: the float 0.1 is 1/10."""
-    if isinstance(value, Rational) and not isinstance(value, bool):
-        return Fraction(value)
-    if isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value):
-        return Fraction(repr(float(value)))
-    raise ParameterError(f"`{name}` must be a finite number, got {_shown(value)}")
+    number = _as_real(value)
+    if isinstance(number, Rational):
+        return Fraction(number)
+    if isinstance(number, Decimal):
+        # As a fraction, 1e999999999 would fill the memory.
+        if number.is_zero():
+            return Fraction(0)
+        if number.is_finite() and abs(number.adjusted()) <= _MOST_DIGITS and len(number.as_tuple().digits) <= _MOST_DIGITS:
+            return Fraction(number)
+    elif number is not None and math.isfinite(number):
+        return Fraction(repr(float(number)))
+    raise ParameterError(f"`{name}` must be a finite number, got {shown(value)}")
+
+
+def check_several(name: str, values: object, wanted: str) -> tuple[Any, ...]:
+    """``values`` as a tuple, or the sentence that ``name`` must be ``wanted``."""
+    try:
+        return tuple(values)  # type: ignore[arg-type]  # this asks whether it can be
+    except TypeError:
+        raise ParameterError(f"`{name}` must be {wanted}, got {shown(values)}") from None
 
 
 def parameter(allowed: Range, *, default: Any = dataclasses.MISSING, **options: Any) -> Any:
@@ -104,15 +135,55 @@ def parameter(allowed: Range, *, default: Any = dataclasses.MISSING, **options: 
     return dataclasses.field(default=default, metadata={"range": allowed}, **options)
 
 
-def _as_int(value: Real) -> int | None:
+def shown(value: object) -> str:
+    """A value as a message shows it: on one line and short, whatever it is."""
+    if isinstance(value, int) and value.bit_length() > _LONG_BITS:
+        return _scientific(Fraction(value))
+    if type(value) is Fraction:
+        near = _as_float(value)
+        return str(near) if value == 0 or abs(near) > 0.0 else _scientific(value)
+    try:
+        text = repr(value) if isinstance(value, str) else " ".join(str(value).split())
+    except ValueError:  # a number inside has more digits than Python will write
+        text = f"a {type(value).__name__}"
+    return shortened(text)
+
+
+def shown_beside_one(total: Fraction) -> str:
+    """A sum that misses 1, shown so that it is seen to."""
+    near = shown(total)
+    return near if near != "1.0" else f"1 {'+' if total > 1 else '-'} {shown(abs(total - 1))}"
+
+
+def shortened(text: str, most: int = 80) -> str:
+    """``text``, cut where it is too long for a message."""
+    return text if len(text) <= most else text[: most - 3] + "..."
+
+
+def _as_real(value: object) -> Real | Decimal | None:
+    """``value`` if it is a real number, also as an array of no dimensions; a bool is none."""
+    if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
+        value = value.item()
+    return value if isinstance(value, Real | Decimal) and not isinstance(value, bool) else None
+
+
+def _as_float(value: Real | Decimal) -> float:
+    """The nearest float; NaN where there is none."""
+    try:
+        return float(value)
+    except (OverflowError, ValueError):  # beyond the largest float; a signalling NaN
+        return math.nan
+
+
+def _as_int(value: Real | Decimal) -> int | None:
     if isinstance(value, Integral):
         return int(value)
-    number = float(value)
-    return int(number) if math.isfinite(number) and number.is_integer() and abs(number) < 2**53 else None
+    number = _as_float(value)
+    # Back to the value itself: the float of 3 + 1e-30 is whole, the number is not.
+    return int(number) if math.isfinite(number) and abs(number) < 2**53 and int(number) == value else None
 
 
-def _shown(value: object) -> str:
-    if isinstance(value, Fraction):
-        return str(float(value)) if abs(value) < 10**300 else "a number beyond 1e300"
-    text = repr(value) if isinstance(value, str) else str(value)
-    return text if len(text) <= 80 else text[:77] + "..."
+def _scientific(value: Fraction) -> str:
+    # Rounded up: what is just above a bound must not be shown as the bound.
+    wide = Context(prec=6, rounding=ROUND_UP, Emax=MAX_EMAX, Emin=MIN_EMIN)
+    return str(wide.normalize(wide.divide(Decimal(value.numerator), Decimal(value.denominator)))).lower()
