@@ -1,6 +1,7 @@
 """What the laws refuse, in one sentence with the value and the range; and their text forms."""
 
 import pickle
+from fractions import Fraction
 
 import pytest
 from counts_laws import ONE, SMALL_LAWS, laws
@@ -12,6 +13,8 @@ from privselect.counts import Binomial, Finite, Fixed, Geometric, Logarithmic, N
 from privselect.errors import ParameterError, PrivselectError, TextFormError
 
 NAN, INF = float("nan"), float("inf")
+HUGE = 10**5000  # more digits than Python will write
+LOWEST_TERMS = "the weights of a pmf, as whole numbers in lowest terms, must sum to at most 1e300"
 
 REFUSED = [
     (lambda: NegativeBinomial(eta=-1, mean=3), "`eta` must be in (-1, 1e+06], got -1"),
@@ -54,8 +57,22 @@ REFUSED = [
     (lambda: Finite({1.5: 1}), "`k` must be a whole number >= 0 and <= 1000000000000000, got 1.5"),
     (lambda: Finite({1: -1, 2: 2}), "each weight of a pmf must be >= 0, got -1"),
     (lambda: Finite({1: NAN}), "`weight` must be a finite number, got nan"),
-    (lambda: Finite([1, 2]), "`pmf` must be a table such as {0: 1, 5: 9}, got list"),
-    (lambda: Finite(((1, 2), (1, 3))), "`pmf` must be a table such as {0: 1, 5: 9}, got tuple"),
+    (lambda: Finite([1, 2]), "`pmf` must be a table such as {0: 1, 5: 9}, got [1, 2]"),
+    (lambda: Finite(((1, 2), (1, 3))), "`pmf` must be a table such as {0: 1, 5: 9}, got ((1, 2), (1, 3))"),
+    (lambda: Finite((([1], 1),)), "`pmf` must be a table such as {0: 1, 5: 9}, got (([1], 1),)"),
+    (lambda: Finite([HUGE]), "`pmf` must be a table such as {0: 1, 5: 9}, got a list"),
+    (lambda: Finite({1: 10**500, 2: 1}), "each weight of a pmf must be at most 1e300, got 1e+500"),
+    (lambda: Finite({1: HUGE, 2: 1}), "each weight of a pmf must be at most 1e300, got 1e+5000"),
+    (lambda: Finite({1: -HUGE, 2: 1}), "each weight of a pmf must be >= 0, got -1e+5000"),
+    (lambda: Finite({HUGE: 1}), "`k` must be a whole number >= 0 and <= 1000000000000000, got 1e+5000"),
+    (lambda: Finite({1: 10**300, 2: 1}), f"{LOWEST_TERMS}, got 1.00001e+300"),
+    (lambda: Finite({1: Fraction(1, HUGE), 2: 1 - Fraction(1, HUGE)}), f"{LOWEST_TERMS}, got 1e+5000"),
+    (lambda: Finite({1: Fraction(1, HUGE), 2: 1}), "a pmf must sum to 1, got 1 + 1e-5000"),
+    (lambda: Fixed(k=HUGE), "`k` must be a whole number >= 1 and <= 1000000000000000, got 1e+5000"),
+    (lambda: NegativeBinomial(eta=HUGE, mean=3), "`eta` must be in (-1, 1e+06], got 1e+5000"),
+    (lambda: Geometric(mean=3).log_pmf("a"), "`k` must be a number, got 'a'"),
+    (lambda: Fixed(k=3).log_pmf("3"), "`k` must be a number, got '3'"),
+    (lambda: Finite({1: 1}).log_pmf([None]), "`k` must be a number, got [None]"),
     (lambda: Geometric(mean=3).quantile(0), "`q` must be in (0, 1], got 0"),
     (lambda: Geometric(mean=3).quantile(1), "`q` must be in (0, 1) as geometric(mean=3) has no greatest K, got 1"),
     (lambda: Geometric(mean=3).log_dpgf(-0.1), "`u` must be in [0, 1], got -0.1"),
@@ -84,6 +101,7 @@ WRITTEN = [
     (Fixed(k=8), "fixed(k=8)"),
     (Finite({0: 1, 5: 9}), "finite({0: 1, 5: 9})"),
     (Finite({5: 0.9, 0: 0.1}, cap=6), "finite({0: 1, 5: 9}, cap=6)"),
+    (Finite({1: 10**300 - 1, 2: 1}), f"finite({{1: {10**300 - 1}, 2: 1}})"),
 ]
 
 

@@ -17,6 +17,7 @@ from privselect.selection.ratio import ratio_epsilon
 
 MNIST = ps.DPSGD(noise_multiplier=1.1, sampling_probability=256 / 60_000, steps=14_063)
 SMALL = ps.DPSGD(noise_multiplier=2, sampling_probability=0.1, steps=10)
+PAIRS = "`points` must be pairs (epsilon, delta) such as ((0.1, 1e-3), (1, 1e-9))"
 
 
 def leaking_gaussian(mu, delta, epsilon):
@@ -167,6 +168,43 @@ def test_weights_that_are_no_law_are_refused(weights):
         ps.Mixture(tuple((weight, ps.Gaussian(sigma=4)) for weight in weights))
 
 
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: ps.Mixture(()), "`mixture` needs at least one part such as 1*gaussian(sigma=4), got none"),
+        (lambda: ps.Mixture(None), "`parts` must be pairs (weight, mechanism), got None"),
+        (lambda: ps.Mixture(3), "`parts` must be pairs (weight, mechanism), got 3"),
+        (lambda: ps.Mixture(ps.Gaussian(sigma=4)), "`parts` must be pairs (weight, mechanism), got gaussian(sigma=4)"),
+        (lambda: ps.Mixture((1, 2)), "`mixture` needs parts of the form weight * mechanism, got 1"),
+        (lambda: ps.Mixture(((1, 10**5000),)), "`mixture` needs parts that are mechanisms, got 1e+5000"),
+        (lambda: ps.Mixture(((10**5000, SMALL),)), "`mixture` needs weights in (0, 1], got 1e+5000"),
+        (
+            lambda: ps.Mixture(((Fraction(1, 10**5000), SMALL), (1 - Fraction(1, 10**5000), SMALL))),
+            "`mixture` needs weights with a denominator of at most 1e300, got 1e-5000",
+        ),
+        (
+            lambda: ps.Mixture(((Fraction(1, 10**300), SMALL), (1, SMALL))),
+            "`mixture` needs weights that sum to 1, got 1 + 1e-300",
+        ),
+        (lambda: ps.Points(()), "`points` needs at least one (epsilon, delta), got none"),
+        (lambda: ps.Points(None), f"{PAIRS}, got None"),
+        (lambda: ps.Points(3), f"{PAIRS}, got 3"),
+        (lambda: ps.Points((3,)), "each point must be a pair (epsilon, delta), got 3"),
+        (lambda: ps.Gaussian(sigma=4, neighbours=np.zeros(2)), "`neighbours` must be one of any, add_remove, replace_one, got [0. 0.]"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_one_sentence(make, sentence):
+    with pytest.raises(ParameterError) as caught:
+        make()
+    assert str(caught.value) == sentence
+
+
+def test_the_finest_weights_are_written_and_read():
+    finest = Fraction(1, 10**300)
+    mixture = ps.Mixture(((finest, ps.Gaussian(sigma=4)), (1 - finest, ps.Laplace(scale=2))))
+    assert ps.parse(str(mixture)) == mixture
+
+
 def test_weights_are_exact():
     tenths = tuple((0.1, ps.Gaussian(sigma=s)) for s in range(1, 11))
     assert ps.Mixture(tenths).parts[0].weight == Fraction(1, 10)
@@ -292,7 +330,7 @@ def test_one_number_or_many():
     assert together.upper.ravel().tolist() == [mechanism.delta_at(e).upper for e in (0.0, 1.0, 2.0, -1.0)]
 
 
-@pytest.mark.parametrize("delta", [0.0, 1.0, -1e-9, math.nan, math.inf, "small"])
+@pytest.mark.parametrize("delta", [0.0, 1.0, -1e-9, math.nan, math.inf, "small", "1e-6"])
 def test_a_delta_outside_its_range_is_refused(delta):
     with pytest.raises(ParameterError, match="`delta` must be in"):
         ps.Gaussian(sigma=4).epsilon_at(delta)

@@ -13,7 +13,7 @@ from privselect.counts.base import Count
 from privselect.counts.sampler import Sampler
 from privselect.counts.table import Table
 from privselect.errors import ParameterError
-from privselect.parameters import UNIT, check_array
+from privselect.parameters import UNIT, as_floats, check_array
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -120,7 +120,7 @@ class Conditioned(Count):
 
     def log_pmf(self, k: ArrayLike) -> NDArray[np.float64]:
         """``log P(K = k)``, minus infinity where k cannot be drawn."""
-        array = np.asarray(k, dtype=np.float64)
+        array = as_floats("k", k, "a number")
         flat, table, top = array.reshape(-1), self._table(), self.largest
         if table is not None:
             return table.log_pmf(flat).reshape(array.shape)

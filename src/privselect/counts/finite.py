@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from privselect.counts.base import LARGEST, Count
 from privselect.counts.sampler import Sampler
 from privselect.counts.table import Table
 from privselect.errors import ParameterError
-from privselect.parameters import UNIT, check_array, check_exact, check_number, whole
+from privselect.parameters import UNIT, as_floats, check_array, check_exact, check_number, shortened, shown, shown_beside_one, whole
 from privselect.text import register, write_value
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from privselect.counts.sampler import Entropy
 
 Weights = tuple[tuple[int, int], ...]
+_LARGEST_SUM = 10**300  # of whole weights: the text form writes them out, and their quotients are floats
 
 
 @register
@@ -37,7 +38,8 @@ class Finite(Count):
     """K by a table ``{k: weight}``: ``phi'(1-u) = sum_k k P(k) (1-u)^(k-1)``.
 
     Whole weights are shares of their sum. Weights that are not all whole are probabilities and must sum to exactly 1, a float
-    standing for the decimal it is written as. They are kept as whole numbers in lowest terms, in ascending order of k.
+    standing for the decimal it is written as. They are kept as whole numbers in lowest terms, in ascending order of k, and as such
+    may sum to at most 1e300.
     """
 
     text_name: ClassVar[str] = "finite"
@@ -74,7 +76,7 @@ class Finite(Count):
 
     def log_pmf(self, k: ArrayLike) -> NDArray[np.float64]:
         """``log P(K = k)``, minus infinity where k cannot be drawn."""
-        return _table_of(self).log_pmf(np.asarray(k, dtype=np.float64))
+        return _table_of(self).log_pmf(as_floats("k", k, "a number"))
 
     def expected(self) -> float:
         """``E K``, after the cap."""
@@ -92,36 +94,40 @@ class Finite(Count):
 
 
 def _whole_weights(pmf: object) -> Weights:
-    if isinstance(pmf, tuple) and all(isinstance(entry, tuple) and len(entry) == 2 for entry in pmf) and len(dict(pmf)) == len(pmf):
-        pmf = dict(pmf)  # as a copy of a law passes it
-    if not isinstance(pmf, Mapping):
-        raise ParameterError(f"`pmf` must be a table such as {{0: 1, 5: 9}}, got {type(pmf).__name__}")
+    table = _as_table(pmf)
     exact: dict[int, Fraction] = {}
-    for k, weight in pmf.items():
+    for k, weight in table.items():
         value = check_exact("weight", weight)
         if value < 0:
-            raise ParameterError(f"each weight of a pmf must be >= 0, got {write_value(weight)}")
+            raise ParameterError(f"each weight of a pmf must be >= 0, got {shown(weight)}")
+        if value > _LARGEST_SUM:
+            raise ParameterError(f"each weight of a pmf must be at most 1e300, got {shown(weight)}")
         exact[int(check_number("k", k, whole(0, LARGEST)))] = value
     if not any(weight and k for k, weight in exact.items()):
-        raise ParameterError(f"a pmf must give some k >= 1 a positive weight, got {_shown(pmf)}")
+        raise ParameterError(f"a pmf must give some k >= 1 a positive weight, got {shortened(write_value(dict(table)), 60)}")
     total = sum(exact.values(), Fraction(0))
     if total != 1 and any(weight.denominator > 1 for weight in exact.values()):
-        raise ParameterError(f"a pmf must sum to 1, got {_decimal(total)}")
+        raise ParameterError(f"a pmf must sum to 1, got {shown_beside_one(total)}")
     shared = math.lcm(*(weight.denominator for weight in exact.values()))
     weights = {k: int(weight * shared) for k, weight in sorted(exact.items()) if weight}
     divisor = math.gcd(*weights.values())
+    parts = sum(weights.values()) // divisor
+    if parts > _LARGEST_SUM:
+        raise ParameterError(f"the weights of a pmf, as whole numbers in lowest terms, must sum to at most 1e300, got {shown(parts)}")
     return tuple((k, weight // divisor) for k, weight in weights.items())
 
 
-def _shown(pmf: Mapping[object, object]) -> str:
-    text = write_value(dict(pmf))
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
-def _decimal(x: Fraction) -> str:
-    """A sum that misses 1 by little must not be shown as 1."""
-    near = float(x)
-    return repr(near) if near != 1.0 else f"1 {'+' if x > 1 else '-'} {float(abs(x - 1)):.3g}"
+def _as_table(pmf: object) -> Mapping[Any, Any]:
+    if isinstance(pmf, tuple) and all(isinstance(entry, tuple) and len(entry) == 2 for entry in pmf):
+        try:
+            table = dict(pmf)  # as a copy of a law passes it
+        except TypeError:
+            table = {}  # a key that is no number
+        if len(table) == len(pmf):
+            return table
+    if not isinstance(pmf, Mapping):
+        raise ParameterError(f"`pmf` must be a table such as {{0: 1, 5: 9}}, got {shown(pmf)}")
+    return pmf
 
 
 @lru_cache(maxsize=32)

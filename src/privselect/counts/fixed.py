@@ -10,7 +10,7 @@ import numpy as np
 
 from privselect.counts.base import LARGEST, Count
 from privselect.errors import ParameterError
-from privselect.parameters import UNIT, check_array, parameter, whole
+from privselect.parameters import UNIT, as_floats, check_array, parameter, whole
 from privselect.text import register
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Fixed(Count):
 
     def log_pmf(self, k: ArrayLike) -> NDArray[np.float64]:
         """``log P(K = k)``, minus infinity where k cannot be drawn."""
-        return np.where(np.asarray(k, dtype=np.float64) == self.k, 0.0, -np.inf)
+        return np.where(as_floats("k", k, "a number") == self.k, 0.0, -np.inf)
 
     def expected(self) -> float:
         """``E K = k``."""

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from fractions import Fraction
+from typing import Any, cast
 
 from privselect.errors import ParameterError
 from privselect.mechanisms.base import Mechanism
 from privselect.mechanisms.neighbours import agreed
 from privselect.pairs import Bracket, DominatingPair
-from privselect.parameters import check_exact
+from privselect.parameters import check_exact, check_several, shown, shown_beside_one
 from privselect.text import Weighted, register
 
-if TYPE_CHECKING:
-    from fractions import Fraction
+_FINEST = 10**300  # the greatest denominator of a weight: the text form writes it out
 
 
 @register
@@ -22,7 +22,10 @@ class Mixture(Mechanism):
     """Draw candidate j with probability ``weight_j``, run it, and show j with its output: ``delta = sum weight_j delta_j``.
 
     Holds when the law of the candidate is fixed before the data is touched and is the sampler's true law: weights are exact
-    rationals. Not valid where the choice of candidate may depend on the data. Label: **Mixture**.
+    rationals, of denominators up to 1e300. Not valid where the choice of candidate may depend on the data. Label: **Mixture**.
+
+    Parts may measure sensitivity in different norms, such as L2 for gaussian and L1 for laplace: each is scaled to sensitivity 1 in
+    its own, and its pair carries all that follows from that. Only the neighbouring relation must be the same for all parts.
     """
 
     text_name = "mixture"
@@ -30,10 +33,12 @@ class Mixture(Mechanism):
     parts: tuple[Weighted, ...] = field(metadata={"variadic": True})
 
     def __post_init__(self) -> None:
-        parts = tuple(_part(entry) for entry in self.parts)
-        total = sum(part.weight for part in parts)
+        parts = tuple(_part(entry) for entry in check_several("parts", self.parts, "pairs (weight, mechanism)"))
+        if not parts:
+            raise ParameterError("`mixture` needs at least one part such as 1*gaussian(sigma=4), got none")
+        total = sum((part.weight for part in parts), Fraction(0))
         if total != 1:
-            raise ParameterError(f"the weights of a mixture must sum to 1, got {total} ({float(total):g})")
+            raise ParameterError(f"`mixture` needs weights that sum to 1, got {shown_beside_one(total)}")
         object.__setattr__(self, "parts", parts)
         agreed((mechanism.neighbours, mechanism) for _, mechanism in self.weighted)  # refuse at once what does not fit together
 
@@ -70,10 +75,12 @@ def _part(entry: Any) -> Weighted:
         try:
             weight, thing = entry
         except (TypeError, ValueError):
-            raise ParameterError(f"each part of a mixture must be weight * mechanism, got {entry}") from None
+            raise ParameterError(f"`mixture` needs parts of the form weight * mechanism, got {shown(entry)}") from None
     exact = check_exact("weight", weight)
-    if exact <= 0:
-        raise ParameterError(f"each weight of a mixture must be in (0, 1], got {exact}")
+    if not 0 < exact <= 1:
+        raise ParameterError(f"`mixture` needs weights in (0, 1], got {shown(weight)}")
+    if exact.denominator > _FINEST:
+        raise ParameterError(f"`mixture` needs weights with a denominator of at most 1e300, got {shown(weight)}")
     if not isinstance(thing, Mechanism):
-        raise ParameterError(f"each part of a mixture must be a mechanism, got {thing}")
+        raise ParameterError(f"`mixture` needs parts that are mechanisms, got {shown(thing)}")
     return Weighted(exact, thing)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from privselect.errors import NeighbourError, ParameterError
+from privselect.parameters import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,8 +18,8 @@ RELATIONS = (ANY, ADD_REMOVE, REPLACE_ONE)
 
 def check_relation(value: Any) -> str:
     """``value`` if it is a known relation, or one clear sentence."""
-    if value not in RELATIONS:
-        raise ParameterError(f"`neighbours` must be one of {', '.join(RELATIONS)}, got {value}")
+    if not isinstance(value, str) or value not in RELATIONS:
+        raise ParameterError(f"`neighbours` must be one of {', '.join(RELATIONS)}, got {shown(value)}")
     return str(value)
 
 

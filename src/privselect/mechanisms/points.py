@@ -8,7 +8,7 @@ from typing import Any
 from privselect.errors import ParameterError
 from privselect.mechanisms.base import StatedMechanism
 from privselect.pairs import Bracket, pair_from_points
-from privselect.parameters import Range, check_number
+from privselect.parameters import Range, check_number, check_several, shown
 from privselect.text import register
 
 POINT_EPSILON = Range(0.0, 700.0, high_open=False)
@@ -26,7 +26,8 @@ class Points(StatedMechanism):
 
     def __post_init__(self) -> None:
         StatedMechanism.__post_init__(self)
-        object.__setattr__(self, "points", tuple(_point(entry) for entry in self.points))
+        entries = check_several("points", self.points, "pairs (epsilon, delta) such as ((0.1, 1e-3), (1, 1e-9))")
+        object.__setattr__(self, "points", tuple(_point(entry) for entry in entries))
         if not self.points:
             raise ParameterError("`points` needs at least one (epsilon, delta), got none")
 
@@ -39,5 +40,5 @@ def _point(entry: Any) -> tuple[float, float]:
     try:
         epsilon, delta = entry
     except (TypeError, ValueError):
-        raise ParameterError(f"each of `points` must be a pair (epsilon, delta), got {entry}") from None
+        raise ParameterError(f"each point must be a pair (epsilon, delta), got {shown(entry)}") from None
     return check_number("epsilon", epsilon, POINT_EPSILON), check_number("delta", delta, POINT_DELTA)
