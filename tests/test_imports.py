@@ -17,7 +17,7 @@ EXTRAS = {"typer", "rich", "matplotlib", "torch", "optuna", "sklearn", "dask", "
 # From bottom to top: a part may import the parts below its own row, and itself.
 ROWS = (
     {"errors"},
-    {"parameters", "interval"},
+    {"parameters", "interval", "literals"},
     {"text", "pairs"},
     {"counts", "mechanisms"},
     {"selection", "noisy_max", "regression"},

@@ -5,7 +5,7 @@ so ``parse(str(thing)) == thing``.
 
     value   = number | name | call | weight "*" call | "(" values ")" | "{" number ":" number, ... "}"
     call    = name "(" [value | name "=" value], ... ")"
-    number  = ["-"] digits [fraction and exponent] ["/" digits]
+    number  = ["-"] digits [fraction and exponent] ["/" digits], with the digits 0 to 9
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import importlib
-import math
 import re
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from privselect.errors import ParameterError, TextFormError
-from privselect.parameters import check_number
+from privselect.literals import Beyond, Written, read_literal
+from privselect.parameters import check_number, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +27,10 @@ if TYPE_CHECKING:
 _REGISTRY: dict[str, type[Described]] = {}
 _LONGEST = 200_000  # characters: a law with thousands of weights still fits
 _DEEPEST = 40  # nested brackets: far beyond any sensible mechanism, far below Python's recursion limit
-_TOKEN = re.compile(r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<name>[A-Za-z_][A-Za-z_0-9]*)|(?P<mark>[(){},:=*/+-]))")
+_TOKEN = re.compile(
+    r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<name>[A-Za-z_]\w*)|(?P<mark>[(){},:=*/+-]))",
+    re.ASCII,  # no digits but 0 to 9
+)
 
 D = TypeVar("D", bound="type[Described]")
 
@@ -74,7 +77,7 @@ class Described:
             arguments[variadic] = tuple(positional)
         elif len(positional) > len(places):
             raise TextFormError(
-                f"`{cls.text_name}` takes {_listed(f.name for f in fields)} by name, got {write_value(positional[-1])} without one"
+                f"`{cls.text_name}` takes {_listed(f.name for f in fields)} by name, got {_told(positional[-1])} without one"
             )
         else:
             for place, value in zip(places, positional, strict=False):
@@ -84,7 +87,8 @@ class Described:
         known = [f.name for f in fields]
         for name in arguments:
             if name not in known:
-                raise TextFormError(f"`{cls.text_name}` has no parameter `{name}`; it takes {_listed(known)}{_nearest(name, known)}")
+                takes = f"it takes {_listed(known)}{_nearest(name, known)}"
+                raise TextFormError(f"`{cls.text_name}` has no parameter `{shortened(name)}`; {takes}")
         missing = [
             f.name
             for f in fields
@@ -109,14 +113,22 @@ def parse(text: str) -> Any:
         raise TextFormError(f"a text form must be a string, got {type(text).__name__}")
     if len(text) > _LONGEST:
         raise TextFormError(f"a text form must have at most {_LONGEST} characters, got {len(text)}")
+    if not text.strip():
+        raise TextFormError("the text form is empty; write something like gaussian(sigma=4)")
     reader = _Reader(text)
     value = reader.value()
     reader.finish()
     if not isinstance(value, Described):
-        raise TextFormError(
-            f"expected something like gaussian(sigma=4), got {text.strip()!r}" if text.strip() else "the text form is empty"
-        )
+        raise TextFormError(f"expected something like gaussian(sigma=4), got {_short(text.strip())}")
     return value
+
+
+def parse_number(text: str) -> Fraction | None:
+    """A number in the grammar above, exactly; None where it is beyond every parameter."""
+    reader = _Reader(text)
+    number = reader.number()
+    reader.finish()
+    return None if isinstance(number, Beyond) else Fraction(number)
 
 
 def write_value(value: object) -> str:
@@ -155,6 +167,8 @@ class _Reader:
         match = _TOKEN.match(self.text, self.place)
         if match is None:
             rest = self.text[self.place :].strip()
+            if rest and rest[0].isnumeric():
+                raise TextFormError(f"numbers are written with the digits 0 to 9, got {rest[0]!r} in {_short(self.text)}")
             if rest:
                 raise TextFormError(f"unexpected {rest[0]!r} in {_short(self.text)}")
             self.kind, self.token, self.start = "end", "", len(self.text)
@@ -170,12 +184,15 @@ class _Reader:
 
     def need(self, mark: str) -> None:
         if not self.take(mark):
-            found = f"{self.token!r} at character {self.start + 1}" if self.kind != "end" else "the end"
-            raise TextFormError(f"expected {mark!r} but found {found} in {_short(self.text)}")
+            raise self.instead_of(repr(mark))
+
+    def instead_of(self, expected: str) -> TextFormError:
+        found = f"{_short(self.token)} at character {self.start + 1}" if self.kind != "end" else "the end"
+        return TextFormError(f"expected {expected} but found {found} in {_short(self.text)}")
 
     def finish(self) -> None:
         if self.kind != "end":
-            raise TextFormError(f"unexpected {self.token!r} at character {self.start + 1} in {_short(self.text)}")
+            raise TextFormError(f"unexpected {_short(self.token)} at character {self.start + 1} in {_short(self.text)}")
 
     def value(self) -> Any:
         self.depth += 1
@@ -200,36 +217,40 @@ class _Reader:
             return tuple(self.several(")"))
         if self.take("{"):
             return self.table()
-        found = f"{self.token!r} at character {self.start + 1}" if self.kind != "end" else "the end"
-        raise TextFormError(f"expected a value but found {found} in {_short(self.text)}")
+        raise self.instead_of("a value")
 
-    def number(self) -> int | Fraction:
-        sign = -1 if self.take("-") else 1
-        if sign == 1:
+    def number(self) -> int | Fraction | Beyond:
+        start = self.start
+        negative = self.take("-")
+        if not negative:
             self.take("+")
-        top = self.literal()
+        end, top = self.literal()
+        value = None if top is None else -top if negative else top
         if self.take("/"):
-            bottom = self.literal()
+            end, bottom = self.literal()
             if bottom == 0:
                 raise TextFormError(f"division by zero in {_short(self.text)}")
-            return sign * Fraction(top) / Fraction(bottom)
-        return sign * top
+            value = None if value is None or bottom is None else Fraction(value) / Fraction(bottom)
+        text = self.text[start:end]
+        if value is None:
+            return Beyond(text)
+        return value if isinstance(value, int) else Written(value, text)
 
-    def literal(self) -> int | Fraction:
-        token = self.token
+    def literal(self) -> tuple[int, int | Fraction | None]:
+        """Where the literal ends, and its value."""
+        token, end = self.token, self.place
         if self.kind != "number":
-            raise TextFormError(f"expected a number but found {token or 'the end'!r} in {_short(self.text)}")
+            raise self.instead_of("a number")
         self.advance()
-        # The float comes first: a Fraction of 1e400000000 would fill the memory.
-        if len(token) > 400 or not math.isfinite(float(token)) or (float(token) == 0.0 and token.lower().split("e")[0].strip("0.")):
-            raise TextFormError(f"the number {_short(token)} is beyond what a float can hold")
-        return int(token) if token.isdigit() else Fraction(token)
+        return end, read_literal(token)
 
-    def weighted(self, number: int | Fraction) -> Weighted:
+    def weighted(self, number: int | Fraction | Beyond) -> Weighted:
         thing = self.value()
         if not isinstance(thing, Described):
-            raise TextFormError(f"a weight multiplies a mechanism, got {write_value(thing)}")
-        return Weighted(Fraction(number), thing)
+            raise TextFormError(f"a weight multiplies a mechanism, got {_told(thing)}")
+        if isinstance(number, Beyond):
+            raise TextFormError(f"a weight must be in (0, 1], got {_told(number)}")
+        return Weighted(Fraction(number) if isinstance(number, int) else number, thing)
 
     def several(self, close: str) -> Iterator[Any]:
         while not self.take(close):
@@ -243,8 +264,8 @@ class _Reader:
         while not self.take("}"):
             key = self.value()
             self.need(":")
-            if not isinstance(key, (int, Fraction)) or key in entries:
-                raise TextFormError(f"each entry of {{...}} needs its own number before the colon, got {write_value(key)}")
+            if not isinstance(key, (int, Fraction, Beyond)) or key in entries:
+                raise TextFormError(f"each entry of {{...}} needs its own number before the colon, got {_told(key)}")
             entries[key] = self.value()
             if not self.take(","):
                 self.need("}")
@@ -256,7 +277,7 @@ class _Reader:
         named: dict[str, Any] = {}
         if name not in _REGISTRY:
             raise TextFormError(
-                f"unknown mechanism or law {name!r}; known are {_listed(sorted(_REGISTRY))}{_nearest(name, list(_REGISTRY))}"
+                f"unknown mechanism or law {_short(name)}; known are {_listed(sorted(_REGISTRY))}{_nearest(name, list(_REGISTRY))}"
             )
         while not self.take(")"):
             self.argument(name, positional, named)
@@ -266,16 +287,17 @@ class _Reader:
         try:
             return _REGISTRY[name].from_arguments(positional, named)
         except ParameterError as error:
-            raise type(error)(f"{name}: {error}") from None
+            said = str(error)
+            raise type(error)(said if said.startswith(f"`{name}` ") else f"{name}: {said}") from None
 
     def argument(self, name: str, positional: list[Any], named: dict[str, Any]) -> None:
         value = self.value()
         if isinstance(value, str) and self.take("="):
             if value in named:
-                raise TextFormError(f"`{name}` got `{value}` twice")
+                raise TextFormError(f"`{name}` got `{shortened(value)}` twice")
             named[value] = self.value()
         elif named:
-            raise TextFormError(f"`{name}` got {write_value(value)} without a name after named parameters")
+            raise TextFormError(f"`{name}` got {_told(value)} without a name after named parameters")
         else:
             positional.append(value)
 
@@ -294,5 +316,9 @@ def _nearest(name: str, known: list[str]) -> str:
     return f" (did you mean `{close[0]}`?)" if close else ""
 
 
+def _told(value: object) -> str:
+    return shortened(write_value(value))
+
+
 def _short(text: str) -> str:
-    return repr(text if len(text) <= 60 else text[:57] + "...")
+    return repr(shortened(text, 60))
