@@ -14,6 +14,7 @@ import dataclasses
 import difflib
 import importlib
 import re
+from abc import ABC
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -35,7 +36,7 @@ _TOKEN = re.compile(
 D = TypeVar("D", bound="type[Described]")
 
 
-class Described:
+class Described(ABC):
     """A frozen dataclass with checked parameters and one text form.
 
     A field made by :func:`privselect.parameters.parameter` is checked against its range. Fields marked
@@ -55,6 +56,11 @@ class Described:
 
     def __str__(self) -> str:
         return f"{self.text_name}({', '.join(self._written_arguments())})"
+
+    def __repr__(self) -> str:
+        """As Python: what is at its default left out, what the class itself adds first."""
+        fields = [(field.name, getattr(self, field.name), field.default) for field in _in_order(self)]
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value, default in fields if value != default)})"
 
     def _written_arguments(self) -> Iterator[str]:
         for field in _in_order(self):
@@ -102,6 +108,7 @@ class Described:
 def register(cls: D) -> D:
     """Class decorator: make the class known to :func:`parse` by its ``text_name``."""
     _REGISTRY[cls.text_name] = cls
+    cls.__repr__ = Described.__repr__  # type: ignore[method-assign]  # the dataclass decorator has put its own there
     return cls
 
 
@@ -144,7 +151,7 @@ def write_value(value: object) -> str:
     return str(value)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True, repr=False)
 class Weighted:
     """``weight * thing``, as it stands inside ``mixture(...)``."""
 
@@ -153,6 +160,10 @@ class Weighted:
 
     def __str__(self) -> str:
         return f"{self.weight}*{self.thing}"
+
+    def __repr__(self) -> str:
+        """The pair that a mixture takes."""
+        return f"({self.weight!r}, {self.thing!r})"
 
 
 class _Reader:
