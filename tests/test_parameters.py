@@ -93,7 +93,7 @@ SHOWN = [
     (Fraction(2, HUGE), "2e-5000"),
     (Fraction(HUGE, 3), "3.33334e+4999"),
     ([HUGE], "a list"),
-    ("a" * 100, "'" + "a" * 76 + "..."),
+    ("a" * 100, "'" + "a" * 77 + "...'"),
     (np.zeros((2, 2)), "[[0. 0.] [0. 0.]]"),
     (None, "None"),
     (True, "True"),

@@ -142,8 +142,10 @@ def shown(value: object) -> str:
     if type(value) is Fraction:
         near = _as_float(value)
         return str(near) if value == 0 or abs(near) > 0.0 else _scientific(value)
+    if isinstance(value, str):
+        return repr(shortened(value))
     try:
-        text = repr(value) if isinstance(value, str) else " ".join(str(value).split())
+        text = " ".join(str(value).split())
     except ValueError:  # a number inside has more digits than Python will write
         text = f"a {type(value).__name__}"
     return shortened(text)

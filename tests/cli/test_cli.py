@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
+import privselect
 from privselect.cli import main
+
+COMMAND = Path(sys.executable).with_name("privselect")
 
 GAUSSIAN = "gaussian(sigma=4)"
 GEOMETRIC = "geometric(mean=300)"
@@ -102,6 +105,7 @@ BAD_COUNTS = [
     "gaussian(sigma=4)",
 ]
 BAD_DELTAS = ["0", "1", "-1", "1.5", "nan", "inf", "-inf", "1e400", "1e-400", "abc", "", "1/0", "0.1/", "1e-6; ls"]
+BAD_DELTAS += ["0e99999999999999999999", "1e99999999999999999999", "1_0e-6", "１e-6"]  # noqa: RUF001 -- a digit of another script
 BAD_EPSILONS = ["nan", "inf", "-inf", "1e400", "abc", ""]
 LEGAL_EDGES = [
     ("--count", "geometric(mean=1)"),
@@ -180,6 +184,16 @@ def test_bad_usage_is_refused_in_one_line(run, arguments):
     assert_refused(run(*arguments))
 
 
+def test_an_epsilon_below_every_float_is_not_taken_as_zero(run):
+    assert_refused(run("delta", "--mechanism", GAUSSIAN, "--epsilon", "1e-400"), saying="where it is not 0, got '1e-400'")
+
+
+@pytest.mark.parametrize("again", [("--delta", "1e-5"), ("--delta=1e-5",), ("--delta", "1e-6")], ids=" ".join)
+def test_an_option_given_twice_is_refused(run, again):
+    given = ("epsilon", "--mechanism", GAUSSIAN, "--delta", "1e-6", *again)
+    assert_refused(run(*given), saying="`--delta` must be given at most once, got it 2 times")
+
+
 def test_a_law_given_as_mechanism_is_called_so(run):
     assert_refused(run("epsilon", "--mechanism", GEOMETRIC, "--delta", "1e-6"), saying="got the law of K geometric(mean=300)")
     assert_refused(run("epsilon", "--mechanism", GAUSSIAN, "--count", GAUSSIAN, "--delta", "1e-6"), saying="got the mechanism gaussian(")
@@ -248,6 +262,14 @@ def test_answers_for_people_are_two_lines(run, command):
     assert second.startswith("one trial alone")
 
 
+@pytest.mark.parametrize("command", [("epsilon", "--delta", "1e-6"), ("delta", "--epsilon", "2")], ids=" ".join)
+def test_without_a_count_the_answer_is_one_line(run, command):
+    code, out, err = run(*command, "--mechanism", GAUSSIAN)
+    assert (code, err) == (0, "")
+    (line,) = out.splitlines()
+    assert line.startswith(f"{command[0]} at ")
+
+
 def test_for_dpsgd_no_lower_end_is_claimed_and_the_gap_is_the_selections_own(run):
     code, out, err = run("epsilon", "--mechanism", DPSGD, "--count", "geometric(mean=5)", "--delta", "1e-6", "--json")
     assert (code, err) == (0, "")
@@ -305,12 +327,52 @@ def test_a_plot_that_cannot_be_written_is_refused(run, tmp_path):
     assert_refused(run("compare", "--mechanism", GAUSSIAN, "--delta", "1e-6", "--plot", str(tmp_path / "bounds.png")))
 
 
+def test_a_plot_that_is_a_directory_is_called_so(run, tmp_path):
+    options = ("--mechanism", GAUSSIAN, "--delta", "1e-6", "--plot", str(tmp_path))
+    assert_refused(run("compare", *options), saying=f"`plot` must be a file, got the directory {str(tmp_path)!r}")
+
+
+def test_a_plot_whose_name_is_too_long_is_refused(run, tmp_path):
+    options = ("--mechanism", GAUSSIAN, "--delta", "1e-6", "--plot", str(tmp_path / f"{'a' * 300}.png"))
+    assert_refused(run("compare", *options), saying="`plot` must be a file that can be written")
+
+
+def test_the_version(run):
+    assert run("--version") == (0, f"privselect {privselect.__version__}\n", "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+@pytest.mark.parametrize("unbuffered", ["", "1"], ids=["at the end", "at once"])
+@pytest.mark.parametrize("words", ["--help", "epsilon --delta 1e-6", "epsilon --delta 1e-6 --json", "compare --delta 1e-6"])
+def test_an_answer_that_cannot_be_written_is_one_sentence_and_exit_code_1(words, unbuffered):
+    mechanism = () if words == "--help" else ("--mechanism", GAUSSIAN)
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [COMMAND, *words.split(), *mechanism],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+        )
+    assert (done.returncode, done.stderr) == (1, "error: the answer could not be written: No space left on device\n")
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"], ids=["at the end", "at once"])
+def test_a_reader_that_has_gone_is_told_nothing(unbuffered):
+    reading, writing = os.pipe()
+    os.close(reading)
+    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    done = subprocess.run([COMMAND, "--help"], stdout=writing, stderr=subprocess.PIPE, check=False, env=environment)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (1, b"")
+
+
 def test_the_installed_command(tmp_path):
-    command = Path(sys.executable).with_name("privselect")
-    helped = subprocess.run([command], capture_output=True, text=True, check=True, cwd=tmp_path)
+    helped = subprocess.run([COMMAND], capture_output=True, text=True, check=True, cwd=tmp_path)
     assert all(name in helped.stdout for name in ("epsilon", "delta", "compare"))
     refused = subprocess.run(
-        [command, "epsilon", "--mechanism", "__import__('os')", "--delta", "1e-6"],
+        [COMMAND, "epsilon", "--mechanism", "__import__('os')", "--delta", "1e-6"],
         capture_output=True,
         text=True,
         check=False,

@@ -1,7 +1,11 @@
-"""The command line: one file per command; every refusal is one line on stderr and exit code 2."""
+"""The command line: one file per command.
+
+Every refusal is one line on stderr and exit code 2; an answer that cannot be written is one too, and exit code 1.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING, NoReturn
 
@@ -12,20 +16,38 @@ if TYPE_CHECKING:
 
     import typer
 
-_REFUSED = 2
+_UNWRITTEN, _REFUSED = 1, 2
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run ``privselect`` on these arguments, by default those of the process, and exit."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        sys.exit(_run(given or ["--help"]))
+        code = _run(given or ["--help"])
+        if sys.stdout is not None:
+            sys.stdout.flush()  # here, where a full disk can still be told
     except PrivselectError as error:
         print("error:", " ".join(str(error).split()), file=sys.stderr)
-        sys.exit(_REFUSED)
+        code = _REFUSED
+    except OSError as error:
+        if error.filename is not None:  # about some file, not about the output
+            raise
+        _discard_output()
+        if not isinstance(error, BrokenPipeError):  # a reader that has seen enough, such as head, wants to hear no more
+            print("error: the answer could not be written:", error.strerror, file=sys.stderr)
+        code = _UNWRITTEN
+    sys.exit(code)
+
+
+def _discard_output() -> None:
+    """What is left in the buffer goes nowhere: Python would try to write it once more at the end, and complain."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
 
 
 def _run(arguments: list[str]) -> int:
+    _refuse_repeated(arguments)
     try:
         import typer
     except ModuleNotFoundError:
@@ -36,12 +58,21 @@ def _run(arguments: list[str]) -> int:
         raise UsageError(error.format_message()) from None
 
 
+def _refuse_repeated(arguments: list[str]) -> None:
+    """The last of two deltas would be taken in silence."""
+    options = [word.partition("=")[0] for word in arguments if word.startswith("--")]
+    for option in options:
+        if options.count(option) > 1:
+            raise UsageError(f"`{option}` must be given at most once, got it {options.count(option)} times")
+
+
 def _app() -> typer.Typer:
     import typer
 
     from privselect.cli.compare import compare
     from privselect.cli.delta import delta
     from privselect.cli.epsilon import epsilon
+    from privselect.cli.version import version
 
     # Plain help and plain errors: rich takes longer to load than all the rest of the command line.
     app = typer.Typer(
@@ -51,6 +82,7 @@ def _app() -> typer.Typer:
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
     )
+    app.callback()(version)
     for command in (epsilon, delta, compare):
         app.command()(command)
     return app

@@ -9,9 +9,10 @@ def delta(mechanism: MechanismText, epsilon: EpsilonText, count: CountText = Non
     """The delta that holds at this epsilon."""
     at = read_epsilon(epsilon)
     base, law = read_mechanism(mechanism), read_count(count)
-    answer, alone = select(base, law).delta_at(epsilon=at), base.delta_at(epsilon=at)
+    alone = base.delta_at(epsilon=at)
+    answer = alone if law is None else select(base, law).delta_at(epsilon=at)
     if not json:
-        print_answer(f"delta at epsilon {at:g}", answer, alone)
+        print_answer(f"delta at epsilon {at:g}", answer, None if law is None else alone)
         return
     print_json(
         {

@@ -9,10 +9,10 @@ def epsilon(mechanism: MechanismText, delta: DeltaText, count: CountText = None,
     """The epsilon that holds at this delta."""
     at = read_delta(delta)
     base, law = read_mechanism(mechanism), read_count(count)
-    chosen = select(base, law)
-    answer, alone = chosen.epsilon_at(delta=at), base.epsilon_at(delta=at)
+    chosen, alone = select(base, law), base.epsilon_at(delta=at)
+    answer = alone if law is None else chosen.epsilon_at(delta=at)
     if not json:
-        print_answer(f"epsilon at delta {at:g}", answer, alone)
+        print_answer(f"epsilon at delta {at:g}", answer, None if law is None else alone)
         return
 
     from privselect.selection import Selection

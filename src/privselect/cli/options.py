@@ -11,4 +11,4 @@ CountText = Annotated[
 ]
 DeltaText = Annotated[str, typer.Option("--delta", metavar="D", help="A number in (0, 1).")]
 EpsilonText = Annotated[str, typer.Option("--epsilon", metavar="E", help="A real number.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON; null is an end that is infinite, or a lower end that is not proved.")]

@@ -15,11 +15,12 @@ def print_json(payload: dict[str, object]) -> None:
     print(json.dumps(_finite(payload), indent=2, allow_nan=False))
 
 
-def print_answer(question: str, answer: Interval, base: Interval) -> None:
-    """One line for the answer, one for a single trial."""
-    width = max(len(question), len("one trial alone"))
+def print_answer(question: str, answer: Interval, alone: Interval | None) -> None:
+    """One line for the answer, and one for a single trial where that is another question."""
+    width = len(question) if alone is None else max(len(question), len("one trial alone"))
     print(f"{question:{width}}  {answer}")
-    print(f"{'one trial alone':{width}}  {base}")
+    if alone is not None:
+        print(f"{'one trial alone':{width}}  {alone}")
 
 
 def _finite(value: object) -> object:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from privselect.errors import ParameterError, TextFormError
-from privselect.parameters import OPEN_UNIT, REAL, Range
+from privselect.parameters import OPEN_UNIT, REAL, Range, check_number, shown
 
 if TYPE_CHECKING:
     from privselect.counts import Count
@@ -55,13 +54,15 @@ def select(mechanism: Mechanism, count: Count | None) -> Mechanism:
 
 
 def _number(name: str, text: str, allowed: Range) -> float:
-    top, slash, bottom = text.partition("/")
+    from privselect.text import parse_number
+
     try:
-        value = float(top) / float(bottom if slash else 1)
-    except (ValueError, ZeroDivisionError):
-        value = math.nan
-    if not math.isfinite(value) or value not in allowed:
-        # Show what was typed: the float of 1e400 is infinity.
-        shown = text if len(text) <= 80 else f"{text[:77]}..."
-        raise ParameterError(f"`{name}` must be {allowed}, got {shown!r}")
-    return value
+        number = parse_number(text)
+    except TextFormError:
+        number = None
+    try:
+        return check_number(name, number, allowed)
+    except ParameterError as error:
+        # Show what was typed, number or not.
+        said, got, _ = str(error).rpartition(", got ")
+        raise ParameterError(f"{said}{got}{shown(text)}") from None
