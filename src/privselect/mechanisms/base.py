@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -12,7 +13,7 @@ import numpy as np
 from privselect.interval import Interval
 from privselect.mechanisms.neighbours import ANY, check_relation
 from privselect.pairs.pld import compose_pair
-from privselect.parameters import OPEN_UNIT, REAL, check_array
+from privselect.parameters import OPEN_UNIT, REAL, Range, check_array, check_number, whole
 from privselect.text import Described
 
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from privselect.pairs import Bracket, DominatingPair
 
     Floats = NDArray[np.float64]
+
+
+_ORDERS, _RUNS = Range(1.0, math.inf, low_open=True), whole(1, 10**9)
 
 
 class Mechanism(Described):
@@ -62,13 +66,14 @@ class Mechanism(Described):
 
     def renyi_at(self, alpha: ArrayLike) -> Floats:
         """An upper bound on the Renyi divergence of each order alpha > 1, greatest over both orders of the neighbours."""
-        orders = np.asarray(alpha, dtype=np.float64)
+        orders = check_orders(alpha)
         curves = [_renyi(pair, orders) for bracket in self.brackets for pair in (bracket.upper, bracket.upper.reverse)]
         return np.asarray(np.maximum.reduce(curves))
 
     def repeated(self, times: int) -> tuple[DominatingPair, ...]:
         """Pairs that dominate ``times`` independent runs, all outputs released."""
-        return tuple(compose_pair(bracket.upper, times) for bracket in self.brackets)
+        runs = check_times(times)
+        return tuple(compose_pair(bracket.upper, runs) for bracket in self.brackets)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +96,16 @@ def _greatest(uppers: list[Floats], lowers: list[Floats]) -> Interval:
     upper = np.maximum.reduce(uppers)
     lower = np.minimum(np.maximum.reduce(lowers), upper) if lowers else None
     return Interval(None if lower is None else plain(lower), plain(upper))
+
+
+def check_orders(alpha: ArrayLike) -> Floats:
+    """Orders of Renyi divergences, each above 1."""
+    return check_array("alpha", alpha, _ORDERS)
+
+
+def check_times(times: int) -> int:
+    """A number of runs."""
+    return int(check_number("times", times, _RUNS))
 
 
 def plain(values: Floats) -> Any:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privselect.mechanisms.base import Mechanism
+from privselect.mechanisms.base import Mechanism, check_orders, check_times
 from privselect.mechanisms.neighbours import ADD_REMOVE
 from privselect.pairs import Bracket, DominatingPair
 from privselect.pairs.pld import pair_from_pld
@@ -58,7 +58,7 @@ class DPSGD(Mechanism):
     def _composed(self, times: int) -> DominatingPair:
         from dp_accounting.pld import privacy_loss_distribution
 
-        count = self.steps * times
+        count = self.steps * check_times(times)
         step = privacy_loss_distribution.from_gaussian_mechanism(
             self.noise_multiplier,
             sampling_prob=self.sampling_probability,
@@ -81,7 +81,7 @@ class DPSGD(Mechanism):
         from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent
         from dp_accounting.rdp import RdpAccountant
 
-        orders = np.asarray(alpha, dtype=np.float64)
+        orders = check_orders(alpha)
         accountant = RdpAccountant(np.atleast_1d(orders).ravel())
         step = PoissonSampledDpEvent(self.sampling_probability, GaussianDpEvent(self.noise_multiplier))
         accountant.compose(SelfComposedDpEvent(step, self.steps))

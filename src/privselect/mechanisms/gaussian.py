@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import ndtr
 
-from privselect.mechanisms.base import StatedMechanism
+from privselect.mechanisms.base import StatedMechanism, check_orders, check_times
 from privselect.pairs import Bracket, DominatingPair, connect_the_dots, merge_cells
 from privselect.pairs.cells import LARGEST_LOSS
 from privselect.parameters import POSITIVE, parameter
@@ -38,11 +39,12 @@ class Gaussian(StatedMechanism):
 
     def renyi_at(self, alpha: ArrayLike) -> Floats:
         """In closed form."""
-        return np.asarray(alpha, dtype=np.float64) / (2.0 * self.sigma**2) * (1.0 + 1e-15)
+        with np.errstate(over="ignore"):
+            return np.asarray(0.5 * check_orders(alpha) / self.sigma / self.sigma * (1.0 + 1e-15))
 
     def repeated(self, times: int) -> tuple[DominatingPair, ...]:
         """In closed form: n runs are one with sigma/sqrt(n)."""
-        return (gaussian_bracket(np.sqrt(times) / self.sigma).upper,)
+        return (gaussian_bracket(math.sqrt(check_times(times)) / self.sigma).upper,)
 
 
 def gaussian_bracket(mu: float, cell: float = CELL) -> Bracket:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privselect.mechanisms.base import StatedMechanism
+from privselect.mechanisms.base import StatedMechanism, check_orders
 from privselect.pairs import Bracket, DominatingPair, connect_the_dots
 from privselect.pairs.cells import LARGEST_LOSS
 from privselect.parameters import Range, parameter
@@ -52,7 +52,7 @@ class Laplace(StatedMechanism):
 
     def renyi_at(self, alpha: ArrayLike) -> Floats:
         """In closed form."""
-        a, most = np.asarray(alpha, dtype=np.float64), 1.0 / self.scale
+        a, most = check_orders(alpha), 1.0 / self.scale
         # log( a/(2a-1) e^((a-1) most) + (a-1)/(2a-1) e^(-a most) ) / (a-1)
         high = np.log(a / (2 * a - 1)) + (a - 1) * most
         return np.asarray(np.logaddexp(high, np.log((a - 1) / (2 * a - 1)) - a * most) / (a - 1) * (1.0 + 1e-12))

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _UNIT_ROUNDOFF = 2.0**-53
 _SUM_TOLERANCE = 1e-9  # a pair whose masses are further from 1 than this was not meant to be one
+_LARGEST_LOG = 700.0  # of a float, with room
 _LOSS_ROUNDING = 4e-13  # of log(p/q), for any two positive floats
 
 
@@ -37,6 +38,16 @@ class DominatingPair:
     q: Floats
     p_only: float = 0.0
     q_only: float = 0.0
+
+    def __post_init__(self) -> None:
+        # A mass that is no number would compare as small, and pass for privacy.
+        for name in ("p", "q"):
+            masses = getattr(self, name)
+            if not (np.all(masses > 0.0) and np.all(masses < np.inf)):
+                raise ParameterError(f"`{name}` must hold positive masses, got {masses[~((masses > 0.0) & (masses < np.inf))][0]!r}")
+        for name in ("p_only", "q_only"):
+            if not 0.0 <= getattr(self, name) <= 1.0 + _SUM_TOLERANCE:
+                raise ParameterError(f"`{name}` must be in [0, 1], got {getattr(self, name)!r}")
 
     @classmethod
     def from_masses(cls, p: ArrayLike, q: ArrayLike) -> DominatingPair:
@@ -94,13 +105,16 @@ class DominatingPair:
         p_tail, q_tail = self._tails
         first = np.searchsorted(self.losses, eps, side="right")
         p_above, q_above = p_tail[first], q_tail[first]
-        # Where no outcome counts, e^epsilon may overflow: the product is 0, not inf * 0.
-        value = p_above - np.exp(np.where(q_above > 0, eps, 0.0)) * q_above + self.p_only
+        # Where no outcome counts, e^epsilon may overflow: the product is 0, not inf * 0. Losses of a denormal mass reach 745.
+        counted = np.where(q_above > 0, eps, 0.0)
+        value = (
+            p_above - np.exp(np.minimum(counted, _LARGEST_LOG)) * q_above * np.exp(np.maximum(counted - _LARGEST_LOG, 0.0)) + self.p_only
+        )
         if side:
             # An outcome whose loss is epsilon to within rounding may fall on either side.
             near = np.searchsorted(self.losses, eps - _LOSS_ROUNDING, side="right")
             value = value + side * (self.relative_rounding + _LOSS_ROUNDING) * (p_tail[near] + self.p_only)
-        return np.clip(value, 0.0, 1.0)
+        return np.asarray(np.clip(value, 0.0, 1.0))
 
     @cached_property
     def high_nodes(self) -> tuple[Floats, Floats]:
@@ -142,9 +156,11 @@ class DominatingPair:
             epsilon = np.log(np.maximum(p_above - wanted, 0.0)) - np.log(q_tail[first])
         # Past every loss only the infinite one is left, and the rounding of the last: that is 0 from the last loss on.
         end = np.append(self.losses, self.losses[-1] + _LOSS_ROUNDING if len(self.losses) else 0.0)
-        beyond = np.where(p_above > wanted, np.inf, end[-1])
-        # Rounding may put the solution beyond the segment's end, where the value is known to be small enough.
-        epsilon = np.where(first < len(self.losses), np.minimum(epsilon, end[first]), beyond)
+        beyond = np.where(p_above <= wanted, end[-1], np.inf)
+        # Rounding may put the solution beyond the segment's end, where the value is known to be small enough, or before its start,
+        # where it is known to be too large: there the outcome of that very loss may still count.
+        start = np.append(-np.inf, self.losses)[first] + (_LOSS_ROUNDING if side > 0 else 0.0)
+        epsilon = np.where(first < len(self.losses), np.minimum(np.maximum(epsilon, start), end[first]), beyond)
         return np.asarray(np.maximum(epsilon, 0.0))
 
     def coarsened(self, most: int) -> DominatingPair:

@@ -6,17 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from privselect.pairs.cells import LARGEST_LOSS
 from privselect.pairs.curve import pair_from_curve
+from privselect.pairs.dominating import DominatingPair
+from privselect.pairs.few import are_few, compose_few
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from privselect.pairs.dominating import DominatingPair
 
     Floats = NDArray[np.float64]
 
 _KNOTS = 6000
 _UNIT_ROUNDOFF = 2.0**-53
+_MOST_LOST = 0.5  # of a run's mass beyond the lattice: composing it says nothing any more
 _STEP_TAIL = 1e-18  # mass of one step's lattice that may be cut off (and is then charged as infinite loss)
 
 
@@ -27,9 +29,11 @@ def pair_from_pld(remove: Any, add: Any, times: int) -> DominatingPair:
     >= 0 only, where its own tail is accurate, and enlarged there by a bound on the rounding of the Fourier transform.
     """
     spacing = float(remove._discretization)  # noqa: SLF001 - dp-accounting shows a loss distribution's masses nowhere else
-    highest = max(_highest_loss(remove), _highest_loss(add))
+    # Beyond the largest loss told apart, all that is left counts as infinite loss.
+    highest = min(max(_highest_loss(remove), _highest_loss(add)), LARGEST_LOSS)
     stride = max(int(np.ceil(highest / spacing / _KNOTS)), 1)
-    knots = spacing * np.arange(0, int(np.ceil(highest / spacing)) + stride + 1, stride, dtype=np.float64)
+    knots = np.minimum(spacing * np.arange(0, int(np.ceil(highest / spacing)) + stride + 1, stride, dtype=np.float64), LARGEST_LOSS)
+    knots = np.unique(knots)
     return pair_from_curve(knots, _curve(remove, times, knots), _curve(add, times, knots))
 
 
@@ -37,6 +41,8 @@ def compose_pair(pair: DominatingPair, times: int) -> DominatingPair:
     """A pair that dominates ``times`` independent runs of the given one."""
     if times == 1 or len(pair.p) == 0:
         return pair  # one run, or one that leaks everything already
+    if are_few(pair, times):
+        return compose_few(pair, times)
     from dp_accounting.pld import pld_pmf
 
     # The lattice covers all but a tail far below any delta asked for; connecting the dots charges that tail.
@@ -45,6 +51,9 @@ def compose_pair(pair: DominatingPair, times: int) -> DominatingPair:
     spacing = float(np.clip(spread / 40_000, 1e-6, 0.05))
     reach = int(np.ceil(top / spacing)) + 1
     lattice = np.arange(-reach, reach + 1) * spacing
+
+    if max(float(one.hockey_stick(top, side=1)) for one in (pair, pair.reverse)) > _MOST_LOST:
+        return DominatingPair(np.array([]), np.array([]), 1.0, 1.0)
 
     def composed(one: DominatingPair) -> Any:
         deltas = np.minimum.accumulate(one.hockey_stick(lattice, side=1))
@@ -71,8 +80,10 @@ def _curve(pmf: Any, times: int, knots: Floats) -> Floats:
     probs = np.maximum(probs, 0.0)
     with np.errstate(over="ignore", invalid="ignore"):
         drift = float(np.log(max(np.sum(probs * np.exp(np.minimum(-losses, 700.0))), 1.0)))
+    if not np.isfinite(drift + error):
+        return np.ones_like(knots)
     # E e^-L above 1 cannot be: the losses came out too low by that factor. Move them up.
-    losses = losses + (drift if np.isfinite(drift) else 0.0)
+    losses = losses + drift
     p_tail = np.append(np.cumsum(probs[::-1])[::-1], 0.0)
     q_tail = np.append(np.cumsum((probs * np.exp(-np.maximum(losses, -700.0)))[::-1])[::-1], 0.0)
     first = np.searchsorted(losses, knots, side="right")

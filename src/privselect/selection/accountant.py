@@ -87,8 +87,11 @@ class Accountant:
         def bound(epsilon: float) -> float:
             return max(engine.delta(epsilon) for engine in engines)
 
-        if math.isinf(upper) and bound(LARGEST_EPSILON) > delta:
-            return math.inf, upper  # both ends are beyond what is told apart
+        if math.isinf(upper):
+            if max(engine.leak() for engine in engines) > delta:
+                return math.inf, upper
+            if bound(LARGEST_EPSILON) > delta:
+                return LARGEST_EPSILON, upper  # what lies further up is not told apart
         near = min(upper, LARGEST_EPSILON) * (1.0 + 1e-9)
         guess = near - _USUAL_GAP * exact.field.tolerance / start.slope
         return Crossing(bound, delta, start.slope, close).from_below(guess, near), upper
@@ -99,14 +102,14 @@ class Accountant:
         if self.composed is not None and (released := float(self.composed.epsilon_at(delta, side=1))) < high:
             # Releasing every trial is often the worst case itself: look only a little below it before a full search.
             if self._least(exact, 0.999 * released) > delta:
-                return released
+                return max(released, at_least)
             high = 0.999 * released
         if high > LARGEST_EPSILON:
             if self._least(exact, LARGEST_EPSILON) > delta:
-                return math.inf
+                return high
             high = LARGEST_EPSILON
         crossing = Crossing(lambda e: self._least(exact, e), delta, start.slope, _CLOSE * exact.field.tolerance)
-        return crossing.from_above(min(start.epsilon, high), at_least, high)
+        return max(crossing.from_above(min(start.epsilon, high), at_least, high), at_least)
 
     def _start(self, exact: ExactUpper, delta: float, high: float) -> _Start:
         """Secant steps on cheap estimates."""
@@ -129,6 +132,8 @@ class Accountant:
         bounds.append(self._mean * float(pair.hockey_stick(epsilon - exact.field.log_ratio, side=1)) * (1.0 + 1e-12))
         if self.composed is not None:
             bounds.append(float(self.composed.hockey_stick(epsilon, side=1)))
+        if any(map(math.isnan, bounds)):
+            raise ArithmeticError(f"a bound of {self.count} at epsilon {epsilon!r} is no number")  # never to pass for a small one
         least = min(*bounds, 1.0)
         if self.count.sampling_error > 0.0:
             # A law sampled within total variation t of its name costs (1 + e^epsilon) t more.

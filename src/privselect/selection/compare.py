@@ -272,7 +272,8 @@ def _shown(bound: Interval | float | None) -> str:
 
 
 def _at_least(interval: Interval) -> str:
-    return "" if interval.lower is None else f", >= {math.floor(float(interval.lower) * 1e5) / 1e5:.5f}"
+    lower = math.nan if interval.lower is None else float(interval.lower)
+    return f", >= {math.floor(lower * 1e5) / 1e5:.5f}" if math.isfinite(lower) else ""
 
 
 def _quotient(bound: Interval | float | None, exact: float) -> str:

@@ -81,6 +81,11 @@ class ExactLower:
         """A lower bound on delta at one epsilon >= 0."""
         return self.field.on_a_fit_mesh(self._delta, epsilon)
 
+    def leak(self) -> float:
+        """A lower bound on delta at every epsilon: outcomes of infinite loss, ranked first."""
+        alone = Staircase(self.field.pair, np.zeros(1), np.array([0.0, self.field.pair.p_only]))
+        return alone.delta(0.0, self.field.weight)
+
     def _delta(self, epsilon: float) -> float:
         order = self.staircase(epsilon)
         return 0.0 if order is None else order.delta(epsilon, self.field.weight)

@@ -309,7 +309,8 @@ def _splits(ends: Floats, place: Floats, wanted: Floats) -> Indices:
     width = np.diff(ends)
     near = (ends[1:] >= place[0]) & (ends[:-1] <= place[-1])
     limit = np.interp(ends[:-1] + 0.5 * width, place, wanted)
-    return np.where(near, np.clip(np.ceil(width / limit - 0.01), 1, _MOST_PARTS), 1).astype(np.intp)
+    with np.errstate(over="ignore", divide="ignore"):
+        return np.where(near, np.clip(np.ceil(width / limit - 0.01), 1, _MOST_PARTS), 1).astype(np.intp)
 
 
 def _affordable(split: Indices, most: int) -> Indices:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from privselect.selection.field import Field
+from privselect.selection.tail import LARGEST_LOG
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,7 +35,7 @@ def pointwise_delta(pair: DominatingPair, count: Count, epsilon: float) -> float
     counted = log_c < field.log_limit
     total = pair.p_only
     if counted.any():
-        c = np.exp(log_c[counted])
+        c = np.exp(np.minimum(log_c[counted], LARGEST_LOG))
         knots = np.unique(np.concatenate([np.geomspace(c.min(), c.max(), _KNOTS), c[[0, -1]]])) if len(c) > _KNOTS else np.unique(c)
         zero = np.zeros(1)
         lines = field.nodes.gains(zero) - knots[:, None] * field.nodes.tangents(zero, zero)[0]

@@ -28,8 +28,8 @@ class Tail:
 
     def __init__(self, pair: DominatingPair, weight: Weight) -> None:
         self._pair, self._weight = pair, weight
-        first = _SHALLOW / weight.scale
-        steps = max(int(np.ceil(-np.log(first) / np.log(_STRETCH))), 0)
+        first = min(_SHALLOW / weight.scale, 1.0)
+        steps = int(np.ceil(-np.log(first) / np.log(_STRETCH)))
         self._depths = np.minimum(first * _STRETCH ** np.arange(steps + 1), 1.0)
 
     @cached_property

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 # log_dpgf is right to 1e-12 relative, exp and the products around it to a few units more; this covers both, many times over.
 _VALUE_ROUNDING = 2e-11
 _SMALLEST = 1e-290
+_TINY = 1e-300  # a float below this loses digits, and then all of them
 _FROM_HALF, _NEAR_ONE = np.linspace(1.0, 0.0, 900), 1.0 - np.geomspace(0.5, 1e-6, 300)[1:]
 DEEPEST = 100.0  # w below e^-100 is not worth resolving: bounds there stay valid, they only stop being tight
 
@@ -40,11 +41,12 @@ class Weight:
 
     def above(self, u: Floats) -> Floats:
         """An upper bound on w(u)."""
-        return self.at(u * (1.0 - self.argument_rounding)) * (1.0 + _VALUE_ROUNDING)
+        return np.maximum(self.at(u * (1.0 - self.argument_rounding)) * (1.0 + _VALUE_ROUNDING), _TINY)
 
     def below(self, u: Floats) -> Floats:
         """A lower bound on w(u)."""
-        return self.at(u * (1.0 + self.argument_rounding)) * (1.0 - _VALUE_ROUNDING)
+        value = self.at(u * (1.0 + self.argument_rounding)) * (1.0 - _VALUE_ROUNDING)
+        return np.where(value > _TINY, value, 0.0)
 
     def slopes(self, u: Floats, value: Floats) -> tuple[Floats, Floats]:
         """Minus the slope of w just right (too flat) and just left (too steep) of u > 0, where ``value = below(u)``.

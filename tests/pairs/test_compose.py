@@ -1,0 +1,119 @@
+"""Composition: against all combinations in high precision, and where numbers leave the range of floats."""
+
+import itertools
+import warnings
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import privselect as ps
+from privselect.errors import ParameterError
+from privselect.pairs import DominatingPair
+from privselect.pairs.few import are_few, compose_few
+from privselect.pairs.pld import compose_pair
+
+EPSILONS = (-1.0, 0.0, 0.3, 1.0, 2.5, 6.0)
+
+
+def true_hockey_stick(pair, times, epsilon):
+    """Over every sequence of outcomes, in 60 digits."""
+    with mpmath.workdps(60):
+        p, q = ([mpmath.mpf(float(x)) for x in masses] for masses in (pair.p, pair.q))
+        factor = mpmath.exp(mpmath.mpf(epsilon))
+        counted = mpmath.mpf(0)
+        for way in itertools.product(range(len(p)), repeat=times):
+            a, b = mpmath.fprod(p[i] for i in way), mpmath.fprod(q[i] for i in way)
+            counted += max(a - factor * b, 0)
+        return counted + 1 - (1 - mpmath.mpf(pair.p_only)) ** times
+
+
+@st.composite
+def pairs(draw):
+    size = draw(st.integers(1, 3))
+    weights = [np.array(draw(st.lists(st.floats(1e-6, 1.0), min_size=size + 1, max_size=size + 1))) for _ in range(2)]
+    p, q = (masses / masses.sum() for masses in weights)
+    if draw(st.booleans()):
+        p, q = np.append(p, 0.0), np.append(q, 0.0)
+        q[-1], q[0] = q[0], 0.0
+    return DominatingPair.from_masses(p, q)
+
+
+@given(pairs(), st.integers(2, 4))
+def test_few_outcomes_are_composed_exactly(pair, times):
+    if not are_few(pair, times):
+        return
+    composed = compose_few(pair, times)
+    for epsilon in EPSILONS:
+        truth = true_hockey_stick(pair, times, epsilon)
+        assert float(composed.hockey_stick(epsilon, side=-1)) <= truth * (1 + mpmath.mpf(10) ** -40)
+        assert truth <= mpmath.mpf(float(composed.hockey_stick(epsilon, side=1))) * (1 + mpmath.mpf(10) ** -40)
+        assert float(composed.hockey_stick(epsilon)) == pytest.approx(float(truth), rel=1e-12, abs=1e-13)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.7, 20.0])
+@pytest.mark.parametrize("times", [2, 3, 8, 32])
+def test_pure_runs_never_cost_more_than_their_sum(epsilon, times):
+    (pair,) = ps.Pure(epsilon=epsilon).repeated(times)
+    assert float(pair.epsilon_at(1e-200, side=1)) <= times * epsilon + 1e-12
+    found = ps.Selection(ps.Pure(epsilon=epsilon), ps.Fixed(k=times)).epsilon_at(1e-12)
+    assert found.upper <= times * epsilon + 1e-12
+
+
+LARGE = [
+    (ps.Pure(epsilon=30), ps.Geometric(mean=30, cap=30)),
+    (ps.Pure(epsilon=30), ps.Fixed(k=32)),
+    (ps.Pure(epsilon=100), ps.Fixed(k=8)),
+    (ps.Pure(epsilon=300), ps.Fixed(k=3)),
+    (ps.Pure(epsilon=5), ps.Poisson(mean=1000)),
+    (ps.Pure(epsilon=300), ps.Fixed(k=50)),
+    (ps.Laplace(scale=1 / 30), ps.Fixed(k=25)),
+    (ps.Laplace(scale=1 / 700), ps.Fixed(k=3)),
+    (ps.Approximate(epsilon=30, delta=1e-9), ps.Fixed(k=30)),
+    (ps.Approximate(epsilon=1, delta=0.999999), ps.Geometric(mean=10, cap=32)),
+    (ps.parse("gdp(mu=10, delta=1e-9)"), ps.Fixed(k=16)),
+]
+
+
+@pytest.mark.parametrize(("base", "count"), LARGE, ids=str)
+def test_large_losses_never_pass_for_small_ones(base, count):
+    chosen = ps.Selection(base, count)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = chosen.epsilon_at(1e-6)
+    # One trial alone leaks this much, and some score makes the best of K at least as telling.
+    assert found.upper >= base.epsilon_at(1e-6).lower
+    assert found.lower <= found.upper
+    assert chosen.delta_at(1.0).upper > 0.1
+
+
+@pytest.mark.parametrize(
+    ("noise", "rate", "steps", "least"),
+    [(1.0, 1.0, 1000, 640.0), (0.03, 1.0, 1, 640.0), (1.0, 0.1, 100_000, 640.0), (0.5, 1.0, 400, 640.0)],
+)
+def test_dpsgd_of_large_losses(noise, rate, steps, least):
+    """Full batches are one Gaussian of mu = sqrt(steps)/sigma, with epsilon near mu^2/2 + 4.75 mu at 1e-6; the others leak more."""
+    base = ps.DPSGD(noise_multiplier=noise, sampling_probability=rate, steps=steps)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert base.epsilon_at(1e-6).upper >= least
+        assert base.delta_at(1.0).upper >= 0.99
+        assert ps.Selection(base, ps.Geometric(mean=30)).epsilon_at(1e-6).upper >= least
+
+
+def test_a_law_of_tiny_finite_mass():
+    pair = DominatingPair.from_masses([0.0, 1.0], [1.0 - 6e-12, 6e-12])
+    for times in (2, 12, 40):
+        composed = compose_pair(pair, times)
+        assert float(composed.hockey_stick(1.0, side=1)) >= 1.0 - 1e-9
+        assert float(composed.epsilon_at(1e-6, side=1)) >= 25.0
+
+
+@pytest.mark.parametrize("masses", [[0.5, np.nan], [0.5, -0.1], [0.5, np.inf], [0.5, 0.0]])
+def test_a_pair_refuses_what_is_no_mass(masses):
+    with pytest.raises(ParameterError, match="must hold positive masses"):
+        DominatingPair(np.array(masses), np.array([0.5, 0.5]))
+    with pytest.raises(ParameterError, match=r"`p_only` must be in \[0, 1\]"):
+        DominatingPair(np.array([0.5]), np.array([0.5]), p_only=masses[1] or 1.5)

@@ -1,0 +1,100 @@
+"""At the ends of what floats can hold: bounds get loose there, never wrong, and nothing warns."""
+
+import warnings
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+
+import privselect as ps
+from privselect.pairs import DominatingPair
+from privselect.selection.exact import ExactLower, ExactUpper
+
+
+@pytest.fixture(autouse=True)
+def _no_warnings():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+def worst_order(a, b, epsilon, mean):
+    """P = (a, 1-a), P' = (b, 1-b), Poisson K: the low-loss outcome first, then the slice of the other that counts. 50 digits."""
+    with mpmath.workdps(50):
+        a, b, mean = mpmath.mpf(a), mpmath.mpf(b), mpmath.mpf(mean)
+        slope, factor = (1 - b) / (1 - a), mpmath.exp(mpmath.mpf(epsilon))
+        y = (mean * (b - a) - mpmath.log(factor * slope)) / (mean * (1 - slope))
+
+        def wins(above, mass):
+            return mpmath.exp(-mean * above) - mpmath.exp(-mean * (above + mass))
+
+        return wins(a, y) - factor * wins(b, slope * y)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "epsilon"),
+    [(0.0465, 0.7434, 698.1126209728588), (0.055, 0.745, 691.0), (0.0465, 0.7436, 698.3934006999939), (0.05, 0.74, 680.0)],
+)
+def test_weights_that_underflow_stay_on_their_side(a, b, epsilon):
+    pair, count = DominatingPair.from_masses([a, 1.0 - a], [b, 1.0 - b]), ps.Poisson(mean=1000)
+    worst = worst_order(float(pair.p[0]), float(pair.q[0]), epsilon, 1000)
+    assert 0 < worst <= ExactUpper(pair, count).delta(epsilon)
+    assert ExactLower(pair, count).delta(epsilon) <= worst
+
+
+def test_epsilon_of_a_delta_that_hardly_is_one():
+    pair = DominatingPair.from_masses([0.69, 0.31], [0.74, 0.26])
+    upper, lower = ExactUpper(pair, ps.Poisson(mean=1000)), ExactLower(pair, ps.Poisson(mean=1000))
+    assert lower.delta(50.0695) <= 6.1e-302
+    assert upper.delta(49.3) >= 1e-297
+
+
+def test_a_delta_between_an_outcome_and_its_rounding():
+    """The mass above a loss is far below the rounding of the mass at it: the answer is that loss, not 0."""
+    base = ps.Points([(1.0, 1e-16), (5.0, 1e-22)])
+    tiny = Fraction(1, 10**15)
+    for one in (base, ps.Mixture(((1 - tiny, ps.Pure(1.0)), (tiny, ps.Pure(3.0))))):
+        for delta in (1e-12, 1e-13, 1e-14, 3e-15):
+            found = one.epsilon_at(delta)
+            assert found.lower == pytest.approx(1.0, rel=1e-9)
+            assert found.upper == pytest.approx(1.0, rel=1e-9)
+    chosen = ps.Selection(base, ps.Geometric(mean=3))
+    assert chosen.delta_at(chosen.epsilon_at(1e-13).upper).lower <= 1e-13
+
+
+@pytest.mark.parametrize(
+    ("base", "count", "lower", "upper"),
+    [
+        (ps.Pure(epsilon=5), ps.Poisson(mean=1000), 690.0, 991.7),  # 5 + 1000 tanh(2.5)
+        (ps.Approximate(epsilon=0.4, delta=1e-5), ps.Geometric(mean=30), np.inf, np.inf),  # the leak alone exceeds delta
+        (ps.Approximate(epsilon=0.4, delta=1e-5), ps.Fixed(k=1), np.inf, np.inf),
+    ],
+    ids=str,
+)
+def test_what_lies_beyond_the_largest_epsilon(base, count, lower, upper):
+    found = ps.Selection(base, count).epsilon_at(1e-6)
+    assert lower <= found.lower <= upper
+    assert found.upper == pytest.approx(upper, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "selection(approximate(epsilon=0.4, delta=1e-5), geometric(mean=30))",
+        "approximate(epsilon=0.4, delta=1e-5)",
+        "selection(gaussian(sigma=1), fixed(k=2))",
+        "selection(gaussian(sigma=1e200), geometric(mean=30))",
+        "selection(gaussian(sigma=1e-200), geometric(mean=30))",
+        "selection(gaussian(sigma=1e308), poisson(mean=3))",
+        "selection(laplace(scale=1/700), geometric(mean=1e9))",
+        "selection(gaussian(sigma=1), poisson(mean=1e9))",
+        "selection(gaussian(sigma=1), poisson(mean=1e-320))",
+        "selection(pure(epsilon=700), poisson(mean=10))",
+    ],
+)
+def test_every_bound_of_an_extreme_case_is_compared(text):
+    found = ps.compare(ps.parse(text), delta=1e-6)
+    assert found.as_dict()
+    if "exact" in found.bounds and found.bounds["exact"] is not None:
+        assert found.bounds["exact"].upper >= 0.0
