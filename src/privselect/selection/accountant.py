@@ -105,11 +105,23 @@ class Accountant:
                 return max(released, at_least)
             high = 0.999 * released
         if high > LARGEST_EPSILON:
-            if self._least(exact, LARGEST_EPSILON) > delta:
+            found = self._doubled(exact, delta, start.epsilon)
+            if found > LARGEST_EPSILON:
                 return high
-            high = LARGEST_EPSILON
+            high = found
         crossing = Crossing(lambda e: self._least(exact, e), delta, start.slope, _CLOSE * exact.field.tolerance)
         return max(crossing.from_above(min(start.epsilon, high), at_least, high), at_least)
+
+    def _doubled(self, exact: ExactUpper, delta: float, guess: float) -> float:
+        """Some safe epsilon; infinite if none was found. Step by step, as the mesh is loosest at the largest epsilons."""
+        if ExactLower(self.bracket.upper, self.count, mesh_of=exact).leak() > delta:
+            return math.inf
+        epsilon = max(guess, 1.0)
+        while epsilon < LARGEST_EPSILON:
+            if self._least(exact, epsilon) <= delta:
+                return epsilon
+            epsilon *= 2.0
+        return LARGEST_EPSILON if self._least(exact, LARGEST_EPSILON) <= delta else math.inf
 
     def _start(self, exact: ExactUpper, delta: float, high: float) -> _Start:
         """Secant steps on cheap estimates."""

@@ -138,7 +138,7 @@ def compare(mechanism: Mechanism, *, delta: float) -> Comparison:
             bounds[name], notes[name] = None, str(reason)
     for name, value in bounds.items():
         if value is not None and math.isinf(_upper(value)):
-            notes[name] = f"infinite: nothing proved at delta {at:g}"
+            notes[name] = f"infinite: nothing below {LARGEST_EPSILON:g} proved at delta {at:g}"
     if math.isinf(_upper(bounds["renyi"])) and not _renyi_points(base)[0].size:
         notes["renyi"] = "infinite: a trial may leak everything, so no Renyi divergence of it is finite"
     runs = composed_runs(count)

@@ -63,7 +63,11 @@ def ratio_epsilon(pair: DominatingPair, count: Count, delta: float) -> float:
     if math.isinf(shift):
         return solve_epsilon(lambda _: float(ratio_delta(pair, count, 0.0)), delta)
     mean = count.expected() * (1.0 + 1e-12)
-    return solve_epsilon(lambda e: mean * float(pair.hockey_stick(np.nextafter(e - shift, -np.inf), side=1)), delta)
+    base = float(pair.epsilon_at(min(delta / mean, 1.0), side=1))
+    shifted = math.nextafter(base + shift, math.inf)
+    if base > 0.0:
+        return shifted
+    return min(solve_epsilon(lambda e: mean * float(pair.hockey_stick(np.nextafter(e - shift, -np.inf), side=1)), delta), shifted)
 
 
 def pure_ratio_epsilon(epsilon: float, count: Count) -> float:

@@ -14,7 +14,7 @@ from privselect.errors import ParameterError
 from privselect.interval import Interval
 from privselect.mechanisms.base import Mechanism, plain
 from privselect.pairs import Bracket, pair_from_curve
-from privselect.parameters import OPEN_UNIT, REAL, check_array
+from privselect.parameters import OPEN_UNIT, REAL, check_array, check_number
 from privselect.selection.accountant import Accountant
 from privselect.selection.exact import ExactLower
 from privselect.selection.search import LARGEST_EPSILON
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 _ROUNDING = 1e-15  # of a sum of numbers below 1
 _MOST_COMPOSED = 32  # a bounded K up to this is also bounded by releasing every trial
+_MOST_COMPOSED_ALONE = 1000
 _CURVE_FALL = 0.15  # fall of log delta between the knots of a nested selection's curve
 _CURVE_FLOOR = 1e-25  # where that curve stops; the rest counts as infinite loss
 _ORDERS_AT = (1e-2, 1e-4, 1e-6, 1e-9)  # deltas for which a nested selection offers its worst orders
@@ -76,7 +77,7 @@ class Selection(Mechanism):
 
     def selection_gap(self, delta: float) -> float:
         """``upper/lower - 1`` in epsilon with both ends on the same discrete pair: what the selection step alone leaves open."""
-        (wanted,) = check_array("delta", [delta], OPEN_UNIT).tolist()
+        wanted = check_number("delta", delta, OPEN_UNIT)
         accountants = [Accountant(Bracket(a.bracket.upper, (a.bracket.upper,)), self.count, a.composed) for a in self._accountants()]
         lower, upper = _epsilon_interval(accountants, wanted)
         if not math.isfinite(upper):
@@ -160,7 +161,9 @@ def _knots(upper: Callable[[float], float]) -> list[float]:
 def _cached_accountants(selection: Selection) -> tuple[Accountant, ...]:
     brackets = selection.mechanism.brackets
     largest = selection.count.largest
-    if largest is None or largest > _MOST_COMPOSED:
+    # Without K = 1 nothing but composition bounds the largest losses.
+    most = _MOST_COMPOSED if np.isfinite(selection.count.log_pmf(1)) else _MOST_COMPOSED_ALONE
+    if largest is None or largest > most:
         return tuple(Accountant(bracket, selection.count) for bracket in brackets)
     composed = selection.mechanism.repeated(largest)
     return tuple(Accountant(bracket, selection.count, pair) for bracket, pair in zip(brackets, composed, strict=True))
