@@ -195,7 +195,12 @@ def liu_talwar(mechanism: Mechanism, count: Count, delta: float) -> float:
 
 
 def composition(mechanism: Mechanism, count: Count, delta: float) -> float:
-    """Plain composition of ``ceil(E K)`` runs, every output released: another mechanism, no bound on the selection."""
+    """Plain composition of ``ceil(E K)`` runs, every output released: another mechanism, no bound on the selection.
+
+    Claim: ``runs`` independent trials are (epsilon, delta)-DP together at the epsilon where the ``runs``-fold composition of each
+    dominating pair falls to delta. Holds when every run is a trial of its own and the number of runs is fixed beforehand.
+    Label: Plain composition.
+    """
     runs = composed_runs(count)
     if runs == 1:
         return _upper(mechanism.epsilon_at(delta))
