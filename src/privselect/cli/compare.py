@@ -9,7 +9,6 @@ from privselect.cli.options import AsJson, CountText, DeltaText, MechanismText
 from privselect.cli.printing import print_json
 from privselect.cli.reading import read_count, read_delta, read_mechanism, select
 from privselect.errors import ParameterError
-from privselect.parameters import shown
 
 PlotFile = Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw the bounds into this .png, .pdf or .svg file.")]
 Axis = Annotated[
@@ -30,17 +29,17 @@ def compare(
     from privselect.selection.compare import compare as compare_bounds
 
     if plot is not None:
-        from privselect.selection.figures import check_axis
+        from privselect.selection.figures import check_axis, check_picture, unwritable
 
         # Refuse before the work begins what could not be drawn after it.
-        _check_plot(plot)
+        check_picture(plot)
         axis = check_axis(chosen, over)
     comparison = compare_bounds(chosen, delta=at)
     if plot is not None:
         try:
             comparison.plot(plot, over=axis)
         except OSError as error:
-            raise _unwritable(plot, error) from None
+            raise unwritable(plot, error) from None
     if json:
         print_json(comparison.as_dict())
         return
@@ -50,18 +49,3 @@ def compare(
     Console().print(comparison.table())
     if plot is not None:
         print(f"plot over {axis} written to {plot}")
-
-
-def _check_plot(plot: Path) -> None:
-    from privselect.selection.figures import check_picture
-
-    try:
-        if plot.is_dir():
-            raise ParameterError(f"`plot` must be a file, got the directory {shown(str(plot))}")
-        check_picture(plot)
-    except OSError as error:  # a name too long to ask about
-        raise _unwritable(plot, error) from None
-
-
-def _unwritable(plot: Path, error: OSError) -> ParameterError:
-    return ParameterError(f"`plot` must be a file that can be written, got {shown(str(plot))} ({error.strerror})")

@@ -14,7 +14,7 @@ from privselect.counts.truncated import Truncated
 from privselect.errors import MissingExtraError, NotCoveredError, ParameterError
 from privselect.interval import Interval
 from privselect.mechanisms import Mechanism
-from privselect.parameters import OPEN_UNIT, check_number
+from privselect.parameters import OPEN_UNIT, check_number, shown
 from privselect.selection.liu_talwar import liu_talwar_epsilon
 from privselect.selection.paper import cor_binomial_to_poisson_epsilon, thm_hs_bin_epsilon, thm_negbin_epsilon
 from privselect.selection.pointwise import pointwise_delta
@@ -123,7 +123,7 @@ MEANINGS = {
 def compare(mechanism: Mechanism, *, delta: float) -> Comparison:
     """Every bound on the epsilon of a selection at this delta; of any other mechanism, epsilon alone."""
     if not isinstance(mechanism, Mechanism):
-        raise ParameterError(f"`mechanism` must be a mechanism or a selection, got {mechanism}")
+        raise ParameterError(f"`mechanism` must be a mechanism or a selection, got {shown(mechanism)}")
     at = check_number("delta", delta, OPEN_UNIT)
     if not isinstance(mechanism, Selection):
         nothing: dict[str, Interval | float | None] = dict.fromkeys(MEANINGS)

@@ -18,7 +18,7 @@ from privselect.counts import Binomial, Fixed, Poisson
 from privselect.counts.base import LARGEST
 from privselect.counts.truncated import Truncated
 from privselect.errors import MissingExtraError, NotCoveredError, ParameterError
-from privselect.parameters import OPEN_UNIT, check_number, whole
+from privselect.parameters import OPEN_UNIT, check_number, shown, whole
 from privselect.selection.compare import BOUNDS
 from privselect.selection.selection import Selection
 
@@ -108,13 +108,23 @@ def check_axis(mechanism: Mechanism, over: str | None) -> str:
     return over
 
 
+def unwritable(file: Path, error: OSError) -> ParameterError:
+    """What the system said about a picture's file, as a refusal."""
+    return ParameterError(f"`plot` must be a file that can be written, got {shown(str(file))} ({error.strerror})")
+
+
 def check_picture(path: str | Path) -> Path:
     """``path`` as a file that can be drawn, or one clear sentence: to be asked before the work begins."""
     file = Path(path)
-    if file.suffix.lower() not in PICTURES:
-        raise ParameterError(f"`plot` must end in {', '.join(PICTURES)}, got {str(path)!r}")
-    if file.is_dir() or not file.parent.is_dir():
-        raise ParameterError(f"`plot` must be a file in a folder that exists, got {str(path)!r}")
+    try:
+        if file.is_dir():
+            raise ParameterError(f"`plot` must be a file, got the directory {shown(str(path))}")
+        if file.suffix.lower() not in PICTURES:
+            raise ParameterError(f"`plot` must end in {', '.join(PICTURES)}, got {shown(str(path))}")
+        if not file.parent.is_dir():
+            raise ParameterError(f"`plot` must be a file in a folder that exists, got {shown(str(path))}")
+    except OSError as error:  # a name too long to ask about
+        raise unwritable(file, error) from None
     if find_spec("matplotlib") is None:
         raise MissingExtraError("a plot needs matplotlib; install it with: pip install 'privselect[plot]'")
     return file

@@ -14,7 +14,7 @@ from privselect.errors import ParameterError
 from privselect.interval import Interval
 from privselect.mechanisms.base import Mechanism, plain
 from privselect.pairs import Bracket, pair_from_curve
-from privselect.parameters import OPEN_UNIT, REAL, check_array, check_number
+from privselect.parameters import OPEN_UNIT, REAL, check_array, check_number, shown
 from privselect.selection.accountant import Accountant
 from privselect.selection.exact import ExactLower
 from privselect.selection.search import LARGEST_EPSILON
@@ -49,9 +49,9 @@ class Selection(Mechanism):
 
     def __post_init__(self) -> None:
         if not isinstance(self.mechanism, Mechanism):
-            raise ParameterError(f"`mechanism` must be a mechanism such as gaussian(sigma=4), got {self.mechanism}")
+            raise ParameterError(f"`mechanism` must be a mechanism such as gaussian(sigma=4), got {shown(self.mechanism)}")
         if not isinstance(self.count, Count):
-            raise ParameterError(f"`count` must be a law of K such as geometric(mean=30), got {self.count}")
+            raise ParameterError(f"`count` must be a law of K such as geometric(mean=30), got {shown(self.count)}")
 
     @property
     def neighbours(self) -> str:
