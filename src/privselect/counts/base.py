@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from privselect.errors import ParameterError
-from privselect.parameters import PROBABILITY, check_number, parameter, whole
+from privselect.parameters import PROBABILITY, UNIT, check_array, check_number, parameter, whole
 from privselect.text import Described
 
 if TYPE_CHECKING:
@@ -43,12 +43,16 @@ class Count(Described):
     def largest(self) -> int | None:
         """The greatest possible K, or None where there is none."""
 
-    @abstractmethod
     def log_dpgf(self, u: ArrayLike) -> NDArray[np.float64]:
         """``log phi'(1-u)``, where ``phi(z) = E z^K``, for u in [0, 1]: the only thing the accountant asks.
 
         phi' is right to 1e-12 relative; where its log is beyond a thousand, to 16 units in the last place of the log.
         """
+        return self.log_dpgf_inside(check_array("u", u, UNIT))
+
+    @abstractmethod
+    def log_dpgf_inside(self, u: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The same for an array that is known to lie in [0, 1]: the accountant asks thousands of times."""
 
     @abstractmethod
     def log_pmf(self, k: ArrayLike) -> NDArray[np.float64]:

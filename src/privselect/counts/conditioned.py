@@ -13,7 +13,7 @@ from privselect.counts.base import Count
 from privselect.counts.sampler import Sampler
 from privselect.counts.table import Table
 from privselect.errors import ParameterError
-from privselect.parameters import UNIT, as_floats, check_array
+from privselect.parameters import as_floats
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -106,17 +106,16 @@ class Conditioned(Count):
         cap = self._binding_cap()
         return self._support()[1] if cap is None else cap
 
-    def log_dpgf(self, u: ArrayLike) -> NDArray[np.float64]:
-        """``log phi'(1-u)`` for u in [0, 1], to about 1e-13 plus a few units in its own last place."""
-        array = check_array("u", u, UNIT)
-        flat, cap, table = array.reshape(-1), self._binding_cap(), self._table()
+    def log_dpgf_inside(self, u: NDArray[np.float64]) -> NDArray[np.float64]:
+        """``log phi'(1-u)``, to about 1e-13 plus a few units in its own last place."""
+        flat, cap, table = u.reshape(-1), self._binding_cap(), self._table()
         if table is not None:
             result = table.log_dpgf(flat)
         else:
             result = self._log_dpgf(flat)
             if cap is not None:
                 result = result + (self._log_tilted_cdf(flat, cap) - _log_kept(self))
-        return result.reshape(array.shape)
+        return result.reshape(u.shape)
 
     def log_pmf(self, k: ArrayLike) -> NDArray[np.float64]:
         """``log P(K = k)``, minus infinity where k cannot be drawn."""

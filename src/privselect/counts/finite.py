@@ -18,7 +18,7 @@ from privselect.counts.base import LARGEST, Count
 from privselect.counts.sampler import Sampler
 from privselect.counts.table import Table
 from privselect.errors import ParameterError
-from privselect.parameters import UNIT, as_floats, check_array, check_exact, check_number, shortened, shown, shown_beside_one, whole
+from privselect.parameters import as_floats, check_exact, check_number, shortened, shown, shown_beside_one, whole
 from privselect.text import register, write_value
 
 if TYPE_CHECKING:
@@ -69,10 +69,9 @@ class Finite(Count):
         """The greatest possible K."""
         return self._kept()[-1][0]
 
-    def log_dpgf(self, u: ArrayLike) -> NDArray[np.float64]:
-        """``log sum_k k P(k) (1-u)^(k-1)`` for u in [0, 1]."""
-        array = check_array("u", u, UNIT)
-        return _table_of(self).log_dpgf(array.reshape(-1)).reshape(array.shape)
+    def log_dpgf_inside(self, u: NDArray[np.float64]) -> NDArray[np.float64]:
+        """``log sum_k k P(k) (1-u)^(k-1)``."""
+        return _table_of(self).log_dpgf(u.reshape(-1)).reshape(u.shape)
 
     def log_pmf(self, k: ArrayLike) -> NDArray[np.float64]:
         """``log P(K = k)``, minus infinity where k cannot be drawn."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from privselect.counts.base import LARGEST, Count
 from privselect.errors import ParameterError
-from privselect.parameters import UNIT, as_floats, check_array, parameter, whole
+from privselect.parameters import as_floats, parameter, whole
 from privselect.text import register
 
 if TYPE_CHECKING:
@@ -36,13 +36,12 @@ class Fixed(Count):
         """The greatest possible K."""
         return self.k
 
-    def log_dpgf(self, u: ArrayLike) -> NDArray[np.float64]:
-        """``log k + (k-1) log(1-u)`` for u in [0, 1]."""
-        array = check_array("u", u, UNIT)
+    def log_dpgf_inside(self, u: NDArray[np.float64]) -> NDArray[np.float64]:
+        """``log k + (k-1) log(1-u)``."""
         if self.k == 1:
-            return np.zeros_like(array)
+            return np.zeros_like(u)
         with np.errstate(divide="ignore"):  # u = 1
-            return np.asarray(math.log(self.k) + (self.k - 1) * np.log1p(-array))
+            return np.asarray(math.log(self.k) + (self.k - 1) * np.log1p(-u))
 
     def log_pmf(self, k: ArrayLike) -> NDArray[np.float64]:
         """``log P(K = k)``, minus infinity where k cannot be drawn."""

@@ -30,7 +30,7 @@ class Weight:
     """
 
     def __init__(self, count: Count, argument_rounding: float) -> None:
-        self._log_dpgf = count.log_dpgf
+        self._log_dpgf = count.log_dpgf_inside
         self.log_scale = float(count.log_dpgf(np.zeros(1))[0])
         self.scale = math.exp(self.log_scale)
         self.argument_rounding = argument_rounding + 1e-15
