@@ -137,28 +137,6 @@ def test_epsilon_of_a_gaussian_and_of_many_deltas():
         assert below == pytest.approx(above, rel=1e-3)
 
 
-@settings(max_examples=40)
-@given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), min_size=8, max_size=40), st.integers(2, 12))
-def test_a_coarsened_pair_dominates_with_fewer_outcomes(weights, most):
-    if not (sum(a for a, _ in weights) and sum(b for _, b in weights)):
-        return
-    p, q = shares(weights)
-    pair = pair_of(p, q)
-    coarse = pair.coarsened(most)
-    assert len(coarse.p) <= max(2 * most, len(pair.p) if len(pair.p) <= most else 0) + 2
-    for e in np.concatenate([np.linspace(-6.0, 6.0, 25), pair.losses]).tolist():
-        assert discrete_hockey(p, q, e) <= float(coarse.hockey_stick(e, side=1))
-    assert coarse.p.sum() + coarse.p_only == pytest.approx(1.0, abs=1e-12)
-    assert coarse.q.sum() + coarse.q_only == pytest.approx(1.0, abs=1e-12)
-
-
-def test_a_coarsened_gaussian_lies_above_it():
-    coarse = gaussian_bracket(0.25).upper.coarsened(300)
-    assert len(coarse.p) <= 301
-    for e in np.linspace(-4.0, 4.0, 81).tolist():
-        assert gaussian_hockey(0.25, e) <= float(coarse.hockey_stick(e, side=1))
-
-
 @given(SHARES, SHARES, st.integers(1, 9))
 def test_a_union_is_the_weighted_sum(one, other, weight):
     share = Fraction(weight, 10)

@@ -162,24 +162,3 @@ class DominatingPair:
         start = np.append(-np.inf, self.losses)[first] + (_LOSS_ROUNDING if side > 0 else 0.0)
         epsilon = np.where(first < len(self.losses), np.minimum(np.maximum(epsilon, start), end[first]), beyond)
         return np.asarray(np.maximum(epsilon, 0.0))
-
-    def coarsened(self, most: int) -> DominatingPair:
-        """A pair of about ``most`` outcomes that dominates this one: connect the dots between every n-th loss."""
-        from privselect.pairs.cells import connect_the_dots
-
-        stride = -(-len(self.p) // most)
-        if stride == 1:
-            return self
-        knots = np.unique(np.concatenate([np.arange(0, len(self.p), stride), [len(self.p) - 1]]))
-        losses = self.losses[knots]
-        distinct = np.concatenate([[True], np.diff(losses) > 0.0])
-        knots, losses = knots[distinct], losses[distinct]
-        atom_p = self.p[knots]
-        inner_p, inner_q = self.p.copy(), self.q.copy()
-        inner_p[knots], inner_q[knots] = 0.0, 0.0
-        starts = np.concatenate([[0], knots])
-        cell_p = np.add.reduceat(np.append(inner_p, 0.0), starts)
-        cell_q = np.add.reduceat(np.append(inner_q, 0.0), starts)
-        cell_p[0], cell_q[0] = 0.0, 0.0  # the first knot is the lowest loss: nothing lies below it
-        coarse = connect_the_dots(losses, cell_p, cell_q, atom_p)
-        return DominatingPair(coarse.p, coarse.q, coarse.p_only + self.p_only, coarse.q_only + self.q_only)

@@ -67,7 +67,10 @@ class Selection(Mechanism):
         return Interval(None if lowers is None else plain(lowers), plain(uppers))
 
     def epsilon_at(self, delta: ArrayLike) -> Interval:
-        """The selection is (epsilon, delta)-DP: the least epsilon >= 0 for one or many deltas."""
+        """The selection is (epsilon, delta)-DP: the least epsilon >= 0 for one or many deltas.
+
+        Where epsilon is beyond 700, the lower end says 700, and the upper end may be infinite.
+        """
         wanted = check_array("delta", delta, OPEN_UNIT)
         proved = all(bracket.lowers for bracket in self.mechanism.brackets)
         pairs = [_epsilon_interval(self._accountants(), d) for d in wanted.ravel().tolist()]
