@@ -27,7 +27,8 @@ def true_hockey_stick(pair, times, epsilon):
         for way in itertools.product(range(len(p)), repeat=times):
             a, b = mpmath.fprod(p[i] for i in way), mpmath.fprod(q[i] for i in way)
             counted += max(a - factor * b, 0)
-        return counted + 1 - (1 - mpmath.mpf(pair.p_only)) ** times
+        # Masses that are floats may sum to a little over 1.
+        return min(counted + 1 - (1 - mpmath.mpf(pair.p_only)) ** times, mpmath.mpf(1))
 
 
 @st.composite
@@ -48,8 +49,7 @@ def test_few_outcomes_are_composed_exactly(pair, times):
     composed = compose_few(pair, times)
     for epsilon in EPSILONS:
         truth = true_hockey_stick(pair, times, epsilon)
-        assert float(composed.hockey_stick(epsilon, side=-1)) <= truth * (1 + mpmath.mpf(10) ** -40)
-        assert truth <= mpmath.mpf(float(composed.hockey_stick(epsilon, side=1))) * (1 + mpmath.mpf(10) ** -40)
+        assert float(composed.hockey_stick(epsilon, side=-1)) <= truth <= float(composed.hockey_stick(epsilon, side=1))
         assert float(composed.hockey_stick(epsilon)) == pytest.approx(float(truth), rel=1e-12, abs=1e-13)
 
 
