@@ -13,6 +13,7 @@ from privselect.errors import ParameterError
 from privselect.mechanisms.gaussian import gaussian_bracket
 from privselect.pairs import DominatingPair
 from privselect.pairs.pld import compose_pair
+from privselect.pairs.tiny import union_above, union_below
 
 EPSILONS = [-720.0, -50.0, -3.0, -1.0, -0.1, 0.0, 1e-9, 0.1, 0.7, 1.0, 3.0, 50.0, 720.0]
 
@@ -140,11 +141,12 @@ def test_epsilon_of_a_gaussian_and_of_many_deltas():
 @given(SHARES, SHARES, st.integers(1, 9))
 def test_a_union_is_the_weighted_sum(one, other, weight):
     share = Fraction(weight, 10)
-    union = DominatingPair.union([(float(share), pair_of(*one)), (float(1 - share), pair_of(*other))])
+    parts = [(float(share), pair_of(*one)), (float(1 - share), pair_of(*other))]
+    above, below = union_above(parts), union_below(parts)
     for e in (-1.0, 0.0, 0.3, 2.0):
         with mpmath.workdps(DIGITS):
             true = mpmath.mpf(weight) / 10 * discrete_hockey(*one, e) + (1 - mpmath.mpf(weight) / 10) * discrete_hockey(*other, e)
-        assert float(union.hockey_stick(e, side=-1)) <= true <= float(union.hockey_stick(e, side=1))
+        assert float(below.hockey_stick(e, side=-1)) <= true <= float(above.hockey_stick(e, side=1))
 
 
 # -- composition ---------------------------------------------------------------------------------------------------------

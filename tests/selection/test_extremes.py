@@ -98,3 +98,19 @@ def test_every_bound_of_an_extreme_case_is_compared(text):
     assert found.as_dict()
     if "exact" in found.bounds and found.bounds["exact"] is not None:
         assert found.bounds["exact"].upper >= 0.0
+
+
+@pytest.mark.parametrize(
+    ("weight", "loss", "epsilon"),
+    [(20, 690, 689.999), (20, 690, 689.99999), (25, 680, 679.999), (18, 690, 689.999), (100, 600, 1.5), (290, 5, 2.0)],
+)
+def test_a_rare_part_of_a_mixture_keeps_its_leak(weight, loss, epsilon):
+    rare = Fraction(1, 10**weight)
+    mixed = ps.Mixture(((rare, ps.Pure(epsilon=loss)), (1 - rare, ps.Pure(epsilon=1))))
+    with mpmath.workdps(400):
+        odds, factor = mpmath.exp(loss), mpmath.exp(mpmath.mpf(epsilon))
+        true = mpmath.mpf(10) ** -weight * (odds - factor) / (1 + odds)
+    for one in (mixed, ps.Selection(mixed, ps.Fixed(k=1))):
+        found = one.delta_at(epsilon)
+        assert found.lower <= true <= found.upper
+        assert one.epsilon_at(1e-6).upper < 1.1

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from privselect.mechanisms.base import StatedMechanism
 from privselect.mechanisms.gaussian import gaussian_bracket
 from privselect.pairs import Bracket, DominatingPair
+from privselect.pairs.tiny import union_above, union_below
 from privselect.parameters import POSITIVE, Range, parameter
 from privselect.text import register
+
+_EVERYTHING = DominatingPair(np.array([]), np.array([]), 1.0, 1.0)
 
 
 @register
@@ -23,8 +28,5 @@ class GaussianDP(StatedMechanism):
 
     def _make_brackets(self) -> tuple[Bracket, ...]:
         clean = gaussian_bracket(self.mu)
-        return (Bracket(self._leaking(clean.upper), tuple(map(self._leaking, clean.lowers))),)
-
-    def _leaking(self, pair: DominatingPair) -> DominatingPair:
-        kept = 1.0 - self.delta
-        return DominatingPair(kept * pair.p, kept * pair.q, kept * pair.p_only + self.delta, kept * pair.q_only + self.delta)
+        parts = [[(1.0 - self.delta, pair), (self.delta, _EVERYTHING)] for pair in (clean.upper, clean.lowers[0])]
+        return (Bracket(union_above(parts[0]), (union_below(parts[1]),)),)

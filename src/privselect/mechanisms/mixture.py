@@ -9,7 +9,8 @@ from typing import Any, cast
 from privselect.errors import ParameterError
 from privselect.mechanisms.base import Mechanism
 from privselect.mechanisms.neighbours import agreed
-from privselect.pairs import Bracket, DominatingPair
+from privselect.pairs import Bracket
+from privselect.pairs.tiny import union_above, union_below
 from privselect.parameters import check_exact, check_several, shown, shown_beside_one
 from privselect.text import Weighted, register
 
@@ -62,9 +63,9 @@ class Mixture(Mechanism):
 
 
 def _joined(parts: list[tuple[float, Bracket]], direction: str) -> Bracket:
-    upper = DominatingPair.union([(weight, bracket.upper) for weight, bracket in parts])
+    upper = union_above([(weight, bracket.upper) for weight, bracket in parts])
     proved = all(bracket.lowers for _, bracket in parts)
-    lowers = (DominatingPair.union([(weight, bracket.lowers[0]) for weight, bracket in parts]),) if proved else ()
+    lowers = (union_below([(weight, bracket.lowers[0]) for weight, bracket in parts]),) if proved else ()
     return Bracket(upper, lowers, direction)
 
 

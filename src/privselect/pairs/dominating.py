@@ -1,4 +1,4 @@
-"""The discrete dominating pair (P, P'): hockey stick, trade-off functions, reversal, disjoint union."""
+"""The discrete dominating pair (P, P'): hockey stick, trade-off functions, reversal."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ import numpy as np
 from privselect.errors import ParameterError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import ArrayLike, NDArray
 
     Floats = NDArray[np.float64]
@@ -31,13 +29,14 @@ class DominatingPair:
     the second cannot give (infinite loss), ``q_only`` the mass of the second that the first cannot give.
 
     Sums run over positive terms only, so each is right to a relative ``len(p) * 2^-53``; :meth:`hockey_stick` can add
-    that allowance on either side.
+    that allowance on either side. Masses that are known less well, to a relative ``rounding``, have it added to the allowance.
     """
 
     p: Floats
     q: Floats
     p_only: float = 0.0
     q_only: float = 0.0
+    rounding: float = 0.0
 
     def __post_init__(self) -> None:
         # A mass that is no number would compare as small, and pass for privacy.
@@ -68,15 +67,6 @@ class DominatingPair:
         p_only, q_only = float(first[second == 0].sum()) + missing_p, float(second[first == 0].sum()) + missing_q
         return cls(p_both[order], q_both[order], p_only, q_only)
 
-    @classmethod
-    def union(cls, parts: Sequence[tuple[float, DominatingPair]]) -> DominatingPair:
-        """The weighted disjoint union: draw a part by its weight, then an outcome of it, and show both."""
-        p = np.concatenate([weight * part.p for weight, part in parts])
-        q = np.concatenate([weight * part.q for weight, part in parts])
-        order = np.argsort(np.concatenate([part.losses for _, part in parts]), kind="stable")
-        p_only = sum(weight * part.p_only for weight, part in parts)
-        return cls(p[order], q[order], p_only, sum(weight * part.q_only for weight, part in parts))
-
     @cached_property
     def losses(self) -> Floats:
         """``log(p/q)`` of each outcome, ascending."""
@@ -86,12 +76,13 @@ class DominatingPair:
     @cached_property
     def reverse(self) -> DominatingPair:
         """The pair with its two laws exchanged."""
-        return DominatingPair(self.q[::-1], self.p[::-1], self.q_only, self.p_only)
+        return DominatingPair(self.q[::-1], self.p[::-1], self.q_only, self.p_only, self.rounding)
 
     @cached_property
     def relative_rounding(self) -> float:
         """Bound on the relative rounding of any of this pair's sums, and of the masses themselves."""
-        return (4 * len(self.p) + 64) * _UNIT_ROUNDOFF
+        # An error of all masses moves both terms of a difference.
+        return (4 * len(self.p) + 64) * _UNIT_ROUNDOFF + 2.0 * self.rounding
 
     @cached_property
     def _tails(self) -> tuple[Floats, Floats]:

@@ -7,36 +7,32 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privselect.pairs.dominating import DominatingPair
+from privselect.pairs.tiny import split_tiny
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from privselect.pairs.dominating import DominatingPair
+
     Floats = NDArray[np.float64]
 
 _MOST_CELLS = 40_000
-_SMALLEST = 1e-290  # below this a float soon loses digits
+_UNIT_ROUNDOFF = 2.0**-53
 
 
 def are_few(pair: DominatingPair, times: int) -> bool:
-    """Whether all combinations can be listed, with a rounding that the resulting pair allows for."""
-    size, made = len(pair.p), math.comb(len(pair.p) + times - 1, times)
-    # Each mass is a sum of products: a rounding for each of size + 1 operations of a step, and one for the mass it started from.
-    return (times + 1) ** (size - 1) <= _MOST_CELLS and (size + 2) * times <= 3 * made + 64
+    """Whether all combinations can be listed."""
+    size = len(pair.p)
+    return size == 1 or (size - 1) * math.log(times + 1) <= math.log(_MOST_CELLS)
 
 
 def compose_few(pair: DominatingPair, times: int) -> DominatingPair:
     """The pair of ``times`` independent runs: how often each outcome came is all that matters."""
     p, q = (_of_counts(masses, times) for masses in (pair.p, pair.q))
-    # An outcome may be split into one that only P and one that only P' can give: that leaks more, and needs no tiny numbers.
-    proper = (p > _SMALLEST) & (q > _SMALLEST)
-    p_only, q_only = (
-        min(-math.expm1(times * math.log1p(-only)) + float(lost[~proper].sum()), 1.0) if only < 1.0 else 1.0
-        for only, lost in ((pair.p_only, p), (pair.q_only, q))
-    )
-    p, q = p[proper], q[proper]
-    order = np.argsort(np.log(p) - np.log(q), kind="stable")
-    return DominatingPair(p[order], q[order], p_only, q_only)
+    p_only, q_only = (-math.expm1(times * math.log1p(-only)) if only < 1.0 else 1.0 for only in (pair.p_only, pair.q_only))
+    # Each mass is a sum of products: a rounding for each of size + 1 operations of a step, and that of the mass it started from.
+    rounding = times * ((len(pair.p) + 2) * _UNIT_ROUNDOFF + pair.rounding)
+    return split_tiny(p, q, p_only, q_only, rounding=rounding)
 
 
 def _of_counts(masses: Floats, times: int) -> Floats:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _KNOTS = 6000
 _UNIT_ROUNDOFF = 2.0**-53
+_LOSS_ROUNDING = 4e-13  # of a loss on the lattice and of a knot, up to 700
 _MOST_LOST = 0.5  # of a run's mass beyond the lattice: composing it says nothing any more
 _STEP_TAIL = 1e-18  # mass of one step's lattice that may be cut off (and is then charged as infinite loss)
 
@@ -88,7 +89,7 @@ def _curve(pmf: Any, times: int, knots: Floats) -> Floats:
     q_tail = np.append(np.cumsum((probs * np.exp(-np.maximum(losses, -700.0)))[::-1])[::-1], 0.0)
     first = np.searchsorted(losses, knots, side="right")
     above = len(probs) - first
-    relative = (4 * len(probs) + 64) * _UNIT_ROUNDOFF
+    relative = (4 * len(probs) + 64) * _UNIT_ROUNDOFF + _LOSS_ROUNDING
     value = p_tail[first] * (1.0 + relative) - np.exp(knots) * q_tail[first]
     return np.asarray(np.clip(value, 0.0, 1.0) + error * above + pmf._infinity_mass, dtype=np.float64)  # noqa: SLF001
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 
-_LEAST_ODDS = 1e-304  # e^-700
+_DEEP = 100.0  # weights below e^-100 are lumped together
+_STEP = 1e-6  # relative, between two steps of an order whose pieces are priced one by one
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,29 +63,75 @@ class Staircase:
         return float(weight.scale * np.maximum(kept, 0.0).sum() * rounding)
 
     def selected_pair(self, count: Count) -> DominatingPair:
-        """The pair (A, A') of the selection under this very order: a real mechanism's, so dominated by the selection's own.
+        """A pair below that of the selection under this very order: a real mechanism's, so dominated by the selection's own.
 
-        ``A = integral of phi'(1-u) du`` over each piece, by Gauss-Legendre on parts over which phi' changes little.
+        A piece has ``A = mass * (mean of phi'(1-u) over it)``. Where the weights are too small to be told well, all that is left
+        becomes one outcome.
         """
-        from privselect.pairs import DominatingPair
+        from privselect.pairs.tiny import merge_tiny
         from privselect.selection.weight import Weight
 
         weight = Weight(count, 0.0)
-        p, q, _ = self.order()
+        p, q, _ = self._thinned().order()
+        above = [np.concatenate([[0.0], np.minimum(np.cumsum(mass), 1.0)]) for mass in (p, q)]
+        deep = [(weight.at(ends[1:]) < math.exp(-_DEEP)) | (ends[1:] > 1.0 - _STEP) for ends in above]
+        start = int(np.argmax(np.append(deep[0] | deep[1], True)))
+        p, q = (np.append(mass[:start], mass[start:].sum()) for mass in (p, q))
         zero = np.array([count.probability_of_zero()])
-        a, b = (np.concatenate([zero, _integrals(weight, np.concatenate([[0.0], np.cumsum(mass)]))]) for mass in (p, q))
-        # An integral that underflowed in one law only would look like an infinite loss, which a lower bound must not claim.
-        a, b = np.maximum(a, b * _LEAST_ODDS), np.maximum(b, a * _LEAST_ODDS)
-        kept = a > 0.0
-        order = np.argsort(np.log(a[kept]) - np.log(b[kept]), kind="stable")
-        return DominatingPair(a[kept][order], b[kept][order])
+        a, b = (np.concatenate([zero, weight.scale * mass * _means(weight, mass)]) for mass in (p, q))
+        steepest = max(_steepest(weight, ends[: start + 1]) for ends in above)
+        return merge_tiny(a, b, rounding=self._piece_rounding(steepest))
+
+    def _piece_rounding(self, steepest: float) -> float:
+        """How well the masses of the pieces are known: as differences of sums over steps, and by the place where w is read."""
+        sums = self.pair.relative_rounding - 2.0 * self.pair.rounding
+        return sums / _STEP + 2.0 * self.pair.rounding + (1.0 + steepest) * self.pair.relative_rounding + 1e-10
+
+    def _thinned(self) -> Staircase:
+        """The same order with fewer steps: their masses are differences, and tiny steps would have no digits."""
+        kept = _apart(self.y[1:])
+        y = np.concatenate([self.y[:1], self.y[1:][kept]])
+        first = np.concatenate([[0], kept[:-1] + 1])  # the step whose x a merged one takes: the least, which always fits
+        x = self.x[first]
+        return Staircase(self.pair, x[_last_apart(x)], y)
 
 
-def _integrals(weight: Weight, ends: Floats) -> Floats:
-    ends = np.minimum(ends, 1.0)
-    fine = np.unique(np.concatenate([ends, weight.decline(0.05)]))
+def _apart(values: Floats) -> NDArray[np.intp]:
+    """Indices of ascending values, each a little above the one before; the last is always one of them."""
+    kept = np.unique(_last_apart(values))
+    if len(kept) > 1 and values[-1] < values[kept[-1]] * (1.0 + _STEP):
+        kept = kept[:-1]
+    return np.unique(np.append(kept, len(values) - 1))
+
+
+def _last_apart(values: Floats) -> NDArray[np.intp]:
+    """For each of ascending values, the index of the last one at or before it that is a little above the one kept before."""
+    found, last = np.empty(len(values), dtype=np.intp), 0
+    for i, value in enumerate(values.tolist()):
+        if value > values[last] * (1.0 + _STEP):
+            last = i
+        found[i] = last
+    return found
+
+
+def _steepest(weight: Weight, u: Floats) -> float:
+    """The most by which log w falls for each unit that log u grows, with room."""
+    u = u[u > 0.0]
+    if len(u) == 0:
+        return 0.0
+    lower, upper = u * (1.0 - 0.5 * _STEP), np.minimum(u * (1.0 + 0.5 * _STEP), 1.0)
+    return 1.2 * float((np.log(weight.at(lower) / weight.at(upper)) / np.log(upper / lower)).max()) + 1.0
+
+
+def _means(weight: Weight, masses: Floats) -> Floats:
+    """Mean of w over each of the pieces, by Gauss-Legendre on parts over which w changes little."""
+    ends = np.minimum(np.concatenate([[0.0], np.cumsum(masses)]), 1.0)
+    fine = np.unique(np.concatenate([ends, weight.decline(0.05, deepest=_DEEP + 40.0 + math.log1p(weight.scale))]))
     nodes, shares = np.polynomial.legendre.leggauss(6)
     middle, half = 0.5 * (fine[1:] + fine[:-1]), 0.5 * np.diff(fine)
-    parts = weight.scale * half * (weight.at(middle[:, None] + half[:, None] * nodes) @ shares)
-    piece = np.searchsorted(ends, fine[:-1], side="right") - 1
-    return np.bincount(np.clip(piece, 0, len(ends) - 2), weights=parts, minlength=len(ends) - 1).astype(np.float64)
+    parts = 0.5 * (weight.at(middle[:, None] + half[:, None] * nodes) @ shares)
+    piece = np.clip(np.searchsorted(ends, fine[:-1], side="right") - 1, 0, len(ends) - 2)
+    width = np.bincount(piece, weights=half, minlength=len(masses))
+    total = np.bincount(piece, weights=half * parts, minlength=len(masses))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.where(width > 0.0, total / width, weight.at(ends[:-1])))

@@ -61,12 +61,12 @@ class Weight:
             steep = (self.above(left) - value) / (u - left)
         return np.where(right > u, flat, 0.0), steep
 
-    def decline(self, spacing: float) -> Floats:
-        """Points u from 0 to 1 between which log w falls by about ``spacing``, down to e^-DEEPEST."""
+    def decline(self, spacing: float, *, deepest: float = DEEPEST) -> Floats:
+        """Points u from 0 to 1 between which log w falls by about ``spacing``, down to e^-deepest."""
         # The scale of u is 1/m for every law here; a law of bounded K also changes fast near u = 1.
         near_zero = 0.5 * (2e-6 / (self.scale + 1.0)) ** _FROM_HALF
         fine = np.concatenate([[0.0], near_zero, _NEAR_ONE, [1.0]])
         with np.errstate(divide="ignore"):
             fall = np.maximum.accumulate(-np.log(np.maximum(self.at(fine), _SMALLEST)))
-        targets = np.arange(0.0, min(float(fall[-1]), DEEPEST), spacing)
+        targets = np.arange(0.0, min(float(fall[-1]), deepest), spacing)
         return np.unique(np.concatenate([[0.0], np.interp(targets, fall, fine), [1.0]]))
