@@ -130,8 +130,12 @@ class DominatingPair:
         return np.minimum(np.interp(np.asarray(y, dtype=np.float64), *self.high_nodes), 1.0)
 
     @cached_property
-    def _at_losses(self) -> dict[int, Floats]:
-        return {side: self.hockey_stick(self.losses, side=side) for side in (-1, 1)}
+    def _above_losses(self) -> Floats:
+        return self.hockey_stick(self.losses, side=1)
+
+    @cached_property
+    def _below_losses(self) -> Floats:
+        return self.hockey_stick(self.losses, side=-1)
 
     def epsilon_at(self, delta: ArrayLike, *, side: int) -> Floats:
         """The least epsilon >= 0 with ``hockey_stick(epsilon, side=side) <= delta``; infinite where none is.
@@ -141,7 +145,8 @@ class DominatingPair:
         wanted = np.asarray(delta, dtype=np.float64)
         p_tail, q_tail = self._tails
         # Values fall with the loss; the first loss at which they are small enough ends the segment to solve on.
-        first = np.searchsorted(-self._at_losses[side], -wanted, side="left")
+        at_losses = self._above_losses if side > 0 else self._below_losses
+        first = np.searchsorted(-at_losses, -wanted, side="left")
         p_above = (p_tail[first] + self.p_only) * (1.0 + side * (self.relative_rounding + _LOSS_ROUNDING))
         with np.errstate(divide="ignore", invalid="ignore"):
             epsilon = np.log(np.maximum(p_above - wanted, 0.0)) - np.log(q_tail[first])
