@@ -54,7 +54,8 @@ class Accountant:
 
     def upper(self, epsilon: float) -> float:
         """The least of Exact, Ratio and, for bounded K, plain composition."""
-        return self._least(ExactUpper(self.bracket.upper, self.count), min(epsilon, LARGEST_EPSILON))
+        # What is asked for is delta: half the tolerance, so that it is no looser than where a search for epsilon stopped.
+        return self._least(ExactUpper(self.bracket.upper, self.count, tolerance=0.5 * TOLERANCE), min(epsilon, LARGEST_EPSILON))
 
     def lower(self, epsilon: float) -> float:
         """The greatest over the dominated pairs at hand; 0 where there is none."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 
 _DEEP = 100.0  # weights below e^-100 are lumped together
+_ULPS = 2.0**-50
 _STEP = 1e-6  # relative, between two steps of an order whose pieces are priced one by one
 
 
@@ -56,8 +57,9 @@ class Staircase:
         """
         y0, y1 = self.y[:-1], self.y[1:]
         g, k0, k1 = self.pair.g(self.x), self.pair.k(y0), self.pair.k(y1)
-        gain = (y1 - y0) * weight.below(self.x + 0.5 * (y0 + y1))
-        cost = (k1 - k0) * 0.5 * (weight.above(np.minimum(g + k0, 1.0)) + weight.above(np.minimum(g + k1, 1.0)))
+        # A width is a difference of two floats: off by a few units in their last place, however narrow it is.
+        gain = np.maximum(y1 - y0 - _ULPS * y1, 0.0) * weight.below(self.x + 0.5 * (y0 + y1))
+        cost = (k1 - k0 + _ULPS * k1) * 0.5 * (weight.above(np.minimum(g + k0, 1.0)) + weight.above(np.minimum(g + k1, 1.0)))
         rounding = 1.0 - 4.0 * self.pair.relative_rounding
         kept = np.where(self.x + y1 <= 1.0, gain * rounding - np.exp(epsilon) * cost / rounding, 0.0)
         return float(weight.scale * np.maximum(kept, 0.0).sum() * rounding)
@@ -93,7 +95,8 @@ class Staircase:
         y = np.concatenate([self.y[:1], self.y[1:][kept]])
         first = np.concatenate([[0], kept[:-1] + 1])  # the step whose x a merged one takes: the least, which always fits
         x = self.x[first]
-        return Staircase(self.pair, x[_last_apart(x)], y)
+        # g is concave: steps of g are the smaller ones. k is convex, and its steps are the larger ones.
+        return Staircase(self.pair, x[_last_apart(self.pair.g(x))], y)
 
 
 def _apart(values: Floats) -> NDArray[np.intp]:
