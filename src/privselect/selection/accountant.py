@@ -54,8 +54,7 @@ class Accountant:
 
     def upper(self, epsilon: float) -> float:
         """The least of Exact, Ratio and, for bounded K, plain composition."""
-        # What is asked for is delta: half the tolerance, so that it is no looser than where a search for epsilon stopped.
-        return self._least(ExactUpper(self.bracket.upper, self.count, tolerance=0.5 * TOLERANCE), min(epsilon, LARGEST_EPSILON))
+        return self._least(ExactUpper(self.bracket.upper, self.count), min(epsilon, LARGEST_EPSILON))
 
     def lower(self, epsilon: float) -> float:
         """The greatest over the dominated pairs at hand; 0 where there is none."""
