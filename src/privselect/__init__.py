@@ -37,6 +37,7 @@ _HOME = {
     "DPSGD": "mechanisms",
     "GaussianDP": "mechanisms",
     "Mixture": "mechanisms",
+    "Composed": "mechanisms",
     "Selection": "selection",
     "compare": "selection.compare",
 }
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from privselect.interval import Interval as Interval
     from privselect.mechanisms import DPSGD as DPSGD
     from privselect.mechanisms import Approximate as Approximate
+    from privselect.mechanisms import Composed as Composed
     from privselect.mechanisms import Gaussian as Gaussian
     from privselect.mechanisms import GaussianDP as GaussianDP
     from privselect.mechanisms import Laplace as Laplace

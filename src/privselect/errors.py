@@ -21,5 +21,9 @@ class NotCoveredError(PrivselectError, ValueError):
     """The asked bound does not apply to this mechanism or law of K; the message says why."""
 
 
+class AccuracyError(ParameterError):
+    """The asked accuracy cannot be reached; the message says which one can."""
+
+
 class MissingExtraError(PrivselectError, ImportError):
     """An optional dependency is not installed; the message holds the pip command."""

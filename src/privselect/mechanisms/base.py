@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from privselect.errors import AccuracyError
 from privselect.interval import Interval
 from privselect.mechanisms.neighbours import ANY, check_relation
-from privselect.pairs.pld import compose_pair
-from privselect.parameters import OPEN_UNIT, REAL, Range, check_array, check_number, whole
+from privselect.pairs.compose import ACCURACY, Step
+from privselect.parameters import OPEN_UNIT, REAL, Range, check_array, check_number, shown, whole
 from privselect.text import Described
 
 if TYPE_CHECKING:
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 
-_ORDERS, _RUNS = Range(1.0, math.inf, low_open=True), whole(1, 10**9)
+MOST_RUNS = 10**9
+_ORDERS, _RUNS = Range(1.0, math.inf, low_open=True), whole(1, MOST_RUNS)
+_ACCURACIES = Range(1e-9, 0.1, high_open=False)
 
 
 class Mechanism(Described):
@@ -45,10 +48,22 @@ class Mechanism(Described):
     def _make_brackets(self) -> tuple[Bracket, ...]:
         """The ordered pairs, each caught between discrete ones."""
 
+    def _make_brackets_within(self, accuracy: float) -> tuple[Bracket, ...]:  # noqa: ARG002 - for those that have a choice
+        """The same, with the two ends of epsilon within this of each other, relative, where that can be chosen."""
+        return self._make_brackets()
+
     @property
     def brackets(self) -> tuple[Bracket, ...]:
         """The ordered pairs of neighbours, made once."""
-        return _cached_brackets(self)
+        return _cached_brackets(self, ACCURACY)
+
+    def as_parts(self) -> tuple[tuple[Mechanism, int], ...]:
+        """What it is composed of, and how many times each: itself, once, for most."""
+        return ((self, 1),)
+
+    def as_step(self) -> Step:
+        """What composition asks of one step; the order "remove" where there are two."""
+        return Step(self.brackets[0])
 
     def delta_at(self, epsilon: ArrayLike) -> Interval:
         """The mechanism is (epsilon, delta)-DP: delta for one or many real epsilons."""
@@ -57,12 +72,17 @@ class Mechanism(Described):
         lowers = [low.hockey_stick(eps, side=-1) for bracket in self.brackets for low in bracket.lowers]
         return _greatest(uppers, lowers)
 
-    def epsilon_at(self, delta: ArrayLike) -> Interval:
-        """The mechanism is (epsilon, delta)-DP: the least epsilon >= 0 for one or many deltas."""
+    def epsilon_at(self, delta: ArrayLike, *, accuracy: float | None = None) -> Interval:
+        """The mechanism is (epsilon, delta)-DP: the least epsilon >= 0 for one or many deltas.
+
+        With ``accuracy``, the ends are at most that far apart, relative; an accuracy that cannot be reached is refused.
+        """
         wanted = check_array("delta", delta, OPEN_UNIT)
-        uppers = [bracket.upper.epsilon_at(wanted, side=1) for bracket in self.brackets]
-        lowers = [low.epsilon_at(wanted, side=-1) for bracket in self.brackets for low in bracket.lowers]
-        return _greatest(uppers, lowers)
+        asked = check_accuracy(accuracy)
+        brackets = _cached_brackets(self, asked or ACCURACY)
+        uppers = [bracket.upper.epsilon_at(wanted, side=1) for bracket in brackets]
+        lowers = [low.epsilon_at(wanted, side=-1) for bracket in brackets for low in bracket.lowers]
+        return within(_greatest(uppers, lowers), asked)
 
     def renyi_at(self, alpha: ArrayLike) -> Floats:
         """An upper bound on the Renyi divergence of each order alpha > 1, greatest over both orders of the neighbours."""
@@ -72,8 +92,10 @@ class Mechanism(Described):
 
     def repeated(self, times: int) -> tuple[DominatingPair, ...]:
         """Pairs that dominate ``times`` independent runs, all outputs released."""
+        from privselect.mechanisms.composed import composed_brackets
+
         runs = check_times(times)
-        return tuple(compose_pair(bracket.upper, runs) for bracket in self.brackets)
+        return tuple(bracket.upper for bracket in composed_brackets([(step, count * runs) for step, count in self.as_parts()], ACCURACY))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +110,28 @@ class StatedMechanism(Mechanism):
 
 
 @lru_cache(maxsize=64)
-def _cached_brackets(mechanism: Mechanism) -> tuple[Bracket, ...]:
-    return mechanism._make_brackets()  # noqa: SLF001
+def _cached_brackets(mechanism: Mechanism, accuracy: float) -> tuple[Bracket, ...]:
+    return mechanism._make_brackets_within(accuracy)  # noqa: SLF001
+
+
+def check_accuracy(accuracy: float | None) -> float | None:
+    """How far the ends of an epsilon may be apart, relative."""
+    return None if accuracy is None else check_number("accuracy", accuracy, _ACCURACIES)
+
+
+def within(found: Interval, accuracy: float | None) -> Interval:
+    """``found``, if its ends are as near each other as was asked."""
+    if accuracy is None:
+        return found
+    if found.lower is None:
+        raise AccuracyError(f"an `accuracy` of {shown(accuracy)} cannot be promised where no lower end is proved")
+    lower, upper = np.asarray(found.lower), np.asarray(found.upper)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        gaps = np.where(upper == lower, 0.0, upper / lower - 1.0)
+    if not np.all(gaps <= accuracy):
+        reached = "none" if not np.isfinite(gaps).all() else f"{float(gaps.max()) * 1.005:.2g}"
+        raise AccuracyError(f"an `accuracy` of {shown(accuracy)} in epsilon cannot be reached here; {reached} can")
+    return found
 
 
 def _greatest(uppers: list[Floats], lowers: list[Floats]) -> Interval:

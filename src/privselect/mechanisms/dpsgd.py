@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privselect.mechanisms.base import Mechanism, check_orders, check_times
+from privselect.mechanisms.base import MOST_RUNS, Mechanism, check_orders
+from privselect.mechanisms.composed import composed_brackets
+from privselect.mechanisms.gaussian import CELL, Gaussian, normal_cells
 from privselect.mechanisms.neighbours import ADD_REMOVE
-from privselect.pairs import Bracket, DominatingPair
-from privselect.pairs.pld import pair_from_pld
+from privselect.pairs import Bracket, connect_the_dots, merge_cells
+from privselect.pairs.cells import LARGEST_LOSS
+from privselect.pairs.compose import ACCURACY, Step
 from privselect.parameters import POSITIVE, PROBABILITY, parameter, whole
 from privselect.text import register
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from privselect.pairs.resolution import Resolution
+
     Floats = NDArray[np.float64]
 
-_FINEST = 1e-4  # spacing of the lattice of losses
-_MOST_CELLS = 400_000
+_REACH = 20.0  # standard deviations: a normal tail beyond them is below 1e-88
+_GROWTH = 0.015  # of a cell, relative to its distance from loss 0
+_LEAST = 1e-9  # width of the lowest cell, relative to the sampling probability
 
 
 @register
@@ -30,8 +37,8 @@ class DPSGD(Mechanism):
 
     ``steps`` steps with noise of ``noise_multiplier`` times the clipping norm, each record in a step with ``sampling_probability``.
 
-    The pairs are N(0, s^2) against (1-q) N(0, s^2) + q N(1, s^2), composed on dp-accounting's pessimistic lattice: an upper
-    bound only, so no lower end is claimed.
+    One step's pair, in the order "remove", is (1-q) N(0, s^2) + q N(1, s^2) against N(0, s^2); its loss ``log(1 - q + q e^y)``,
+    ``y = (2x - 1)/(2 s^2)``, grows with the output x, so cells of x are cells of the loss.
     """
 
     text_name = "dpsgd"
@@ -39,42 +46,29 @@ class DPSGD(Mechanism):
 
     noise_multiplier: float = parameter(POSITIVE)
     sampling_probability: float = parameter(PROBABILITY)
-    steps: int = parameter(whole(1, 10**9))
+    steps: int = parameter(whole(1, MOST_RUNS))
 
     @property
     def neighbours(self) -> str:
         """Adding or removing one record: what Poisson sampling is analysed for."""
         return ADD_REMOVE
 
+    def as_parts(self) -> tuple[tuple[Mechanism, int], ...]:
+        """Single steps; without sampling they are plain Gaussians."""
+        if self.sampling_probability == 1.0:
+            return ((Gaussian(sigma=self.noise_multiplier), self.steps),)
+        return ((replace(self, steps=1), self.steps),)
+
     def _make_brackets(self) -> tuple[Bracket, ...]:
-        remove = self._composed(1)
-        return (Bracket(remove, (), "remove"), Bracket(remove.reverse, (), "add"))
+        return self._make_brackets_within(ACCURACY)
 
-    def repeated(self, times: int) -> tuple[DominatingPair, ...]:
-        """More of the same steps."""
-        pair = self._composed(times)
-        return pair, pair.reverse
+    def _make_brackets_within(self, accuracy: float) -> tuple[Bracket, ...]:
+        return composed_brackets(self.as_parts(), accuracy)
 
-    def _composed(self, times: int) -> DominatingPair:
-        from dp_accounting.pld import privacy_loss_distribution
-
-        count = self.steps * check_times(times)
-        step = privacy_loss_distribution.from_gaussian_mechanism(
-            self.noise_multiplier,
-            sampling_prob=self.sampling_probability,
-            value_discretization_interval=self.lattice_spacing(times),
-        )
-        total = step.self_compose(count)
-        remove, add = total._pmf_remove.to_dense_pmf(), total._pmf_add.to_dense_pmf()  # noqa: SLF001
-        return pair_from_pld(remove, add, count)
-
-    def lattice_spacing(self, times: int = 1) -> float:
-        """Fine enough for four digits of epsilon, coarse enough that the lattice of the whole sum stays small."""
-        # One step's loss has about this variance (chi-square divergence); the sum has mean half of it, ten deviations around.
-        with np.errstate(over="ignore"):
-            variance = self.steps * times * self.sampling_probability**2 * np.expm1(min(self.noise_multiplier**-2, 500.0))
-        reach = 0.5 * variance + 10.0 * np.sqrt(variance)
-        return float(np.clip(reach / _MOST_CELLS, _FINEST, 1.0))
+    def as_step(self) -> Step:
+        """One step, with cells between multiples of the lattice's spacing."""
+        step = _SampledGaussian(self.noise_multiplier, self.sampling_probability)
+        return Step(step.bracket(step.knots()), lambda resolution: step.bracket(step.knots_on(resolution)))
 
     def renyi_at(self, alpha: ArrayLike) -> Floats:
         """By dp-accounting's analysis of the sampled Gaussian."""
@@ -86,3 +80,64 @@ class DPSGD(Mechanism):
         step = PoissonSampledDpEvent(self.sampling_probability, GaussianDpEvent(self.noise_multiplier))
         accountant.compose(SelfComposedDpEvent(step, self.steps))
         return np.asarray(accountant._rdp, dtype=np.float64).reshape(orders.shape)  # noqa: SLF001
+
+
+@dataclass(frozen=True, slots=True)
+class _SampledGaussian:
+    """One step: noise s and sampling probability q, below 1."""
+
+    noise: float
+    rate: float
+
+    def loss(self, output: Floats) -> Floats:
+        """``log(1 - q + q e^y)``."""
+        with np.errstate(over="ignore"):
+            y = (output - 0.5) / self.noise / self.noise
+        return np.logaddexp(math.log1p(-self.rate), math.log(self.rate) + y)
+
+    def output(self, losses: Floats) -> Floats:
+        """The output x of each loss; minus infinity for losses that are too low to occur."""
+        above = np.expm1(losses) + self.rate
+        with np.errstate(divide="ignore", invalid="ignore"):
+            y = np.where(losses < 1.0, np.log(above), losses + np.log1p((self.rate - 1.0) * np.exp(-losses))) - math.log(self.rate)
+        return np.where(above > 0.0, y * self.noise * self.noise + 0.5, -np.inf)
+
+    def ends(self) -> tuple[float, float]:
+        """Losses between which all but a tail of either law lies; the lower one may not occur at all."""
+        low, high = self.loss(np.array([-_REACH * self.noise, 1.0 + _REACH * self.noise]))
+        return max(float(low), -LARGEST_LOSS), min(float(high), LARGEST_LOSS)
+
+    def knots(self) -> Floats:
+        """Cells of x as wide as a Gaussian's own."""
+        x = np.arange(-_REACH * self.noise, 1.0 + (_REACH + CELL) * self.noise, CELL * self.noise)
+        losses = self.loss(x)
+        lowest = math.log1p(-self.rate)
+        losses = losses[(losses > lowest + _LEAST * self.rate) & (losses < LARGEST_LOSS)]
+        return np.concatenate([[math.nextafter(lowest, -math.inf)], losses[np.diff(losses, append=math.inf) > 0.0]])
+
+    def knots_on(self, resolution: Resolution) -> Floats:
+        """Multiples of the spacing: all of them around 0, fewer further out."""
+        low, high = (end / resolution.spacing for end in self.ends())
+        least = max(int(_LEAST * self.rate / resolution.spacing), 1)
+        most = max(int(resolution.widest / resolution.spacing), least)
+        up = _spread(math.ceil(high), least, most)
+        down = -_spread(math.ceil(-low) + 1, least, most)[::-1]
+        return np.concatenate([down, [0], up]) * resolution.spacing
+
+    def bracket(self, knots: Floats) -> Bracket:
+        """Between the dots and the cells."""
+        z = self.output(knots) / self.noise
+        centred, shifted = normal_cells(z), normal_cells(z - 1.0 / self.noise)
+        mixed = (1.0 - self.rate) * centred + self.rate * shifted
+        return Bracket(connect_the_dots(knots, mixed, centred), (merge_cells(mixed, centred),), "remove")
+
+
+def _spread(end: int, least: int, most: int) -> NDArray[np.int64]:
+    """Whole numbers from 1 to at least ``end``: steps of ``least``, growing with the distance from 0, of at most ``most``."""
+    dense = np.arange(least, min(int(2 * least / _GROWTH), end) + 1, least)
+    place = int(dense[-1]) if len(dense) else least
+    grown = [place]
+    while grown[-1] < end and (step := int(_GROWTH * grown[-1])) < most:
+        grown.append(grown[-1] + max(step, least))
+    rest = np.arange(grown[-1] + most, end + most, most)
+    return np.concatenate([dense, np.array(grown[1:], dtype=np.int64), rest]) if len(dense) else np.array([max(end, 1)])

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import ndtr
 
-from privselect.mechanisms.base import StatedMechanism, check_orders, check_times
+from privselect.mechanisms.base import StatedMechanism, check_orders
 from privselect.pairs import Bracket, DominatingPair, connect_the_dots, merge_cells
 from privselect.pairs.cells import LARGEST_LOSS
+from privselect.pairs.compose import ACCURACY, Step
 from privselect.parameters import POSITIVE, parameter
 from privselect.text import register
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+
+    from privselect.pairs.resolution import Resolution
 
     Floats = NDArray[np.float64]
 
@@ -42,22 +44,41 @@ class Gaussian(StatedMechanism):
         with np.errstate(over="ignore"):
             return np.asarray(0.5 * check_orders(alpha) / self.sigma / self.sigma * (1.0 + 1e-15))
 
-    def repeated(self, times: int) -> tuple[DominatingPair, ...]:
-        """In closed form: n runs are one with sigma/sqrt(n)."""
-        return (gaussian_bracket(math.sqrt(check_times(times)) / self.sigma).upper,)
+    def _make_brackets_within(self, accuracy: float) -> tuple[Bracket, ...]:
+        return (gaussian_bracket(1.0 / self.sigma, CELL * min((accuracy / ACCURACY) ** 0.5, 1.0)),)
+
+    def as_step(self) -> Step:
+        """With cells between multiples of the lattice's spacing."""
+        return gaussian_step(1.0 / self.sigma)
+
+
+def gaussian_step(mu: float) -> Step:
+    """N(mu, 1) against N(0, 1), to be composed."""
+    bracket = gaussian_bracket(mu)
+
+    def on(resolution: Resolution) -> Bracket:
+        # No cell need be finer than this for the law's own sake.
+        stride = max(int(min(CELL * mu, resolution.widest) / resolution.spacing), 1)
+        return gaussian_bracket(mu, stride * resolution.spacing / mu)
+
+    return Step(bracket, on if len(bracket.upper.p) else None)
 
 
 def gaussian_bracket(mu: float, cell: float = CELL) -> Bracket:
-    """N(mu, 1) against N(0, 1): an outcome z has loss ``mu (z - mu/2)``; reversal is a reflection, so one order serves both."""
+    """N(mu, 1) against N(0, 1): an outcome z has loss ``mu (z - mu/2)``; reversal is a reflection, so one order serves both.
+
+    The losses at the ends of the cells are the multiples of ``mu * cell``.
+    """
     # Both laws' tails beyond the knots must be proper floats, and so must e^loss; what lies further out is charged in full.
     reach = min(_REACH - 0.5 * mu, LARGEST_LOSS / mu)
     if reach < cell:
         everything = DominatingPair(np.array([]), np.array([]), 1.0, 1.0)
         odds = np.exp(-600.0)  # far less than the truth allows
         return Bracket(everything, (DominatingPair(np.array([odds, 1.0 - odds]), np.array([1.0 - odds, odds])),))
-    z = 0.5 * mu + np.linspace(-reach, reach, int(np.ceil(2.0 * reach / cell)) + 1)
-    shifted, centred = normal_cells(z - mu), normal_cells(z)
-    return Bracket(connect_the_dots(mu * (z - 0.5 * mu), shifted, centred), (merge_cells(shifted, centred),))
+    steps = int(reach / cell)
+    middle = np.arange(-steps, steps + 1) * cell
+    shifted, centred = normal_cells(middle - 0.5 * mu), normal_cells(middle + 0.5 * mu)
+    return Bracket(connect_the_dots(mu * middle, shifted, centred), (merge_cells(shifted, centred),))
 
 
 def normal_cells(z: Floats) -> Floats:

@@ -94,14 +94,12 @@ def _chord_at_one(high: _Half, low: _Half) -> float:
 
 
 def _lower_hull(x: Floats, y: Floats) -> NDArray[np.intp]:
-    """Indices of the lower convex hull of points sorted by x: drop points above their neighbours' chord until none is."""
-    kept: list[int] = []
-    xs, ys = x.tolist(), y.tolist()
-    for i in range(len(xs)):
-        while len(kept) > 1:
-            a, b = kept[-2], kept[-1]
-            if (ys[b] - ys[a]) * (xs[i] - xs[a]) < (ys[i] - ys[a]) * (xs[b] - xs[a]):
-                break
-            kept.pop()
-        kept.append(i)
-    return np.array(kept)
+    """Indices of the lower convex hull of points sorted by x: drop points on or above their neighbours' chord until none is."""
+    kept = np.arange(len(x))
+    while len(kept) > 2:
+        run, rise = np.diff(x[kept]), np.diff(y[kept])
+        above = rise[:-1] * run[1:] >= rise[1:] * run[:-1]
+        if not above.any():
+            break
+        kept = kept[np.concatenate([[True], ~above, [True]])]
+    return kept

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privselect.pairs.tiny import split_tiny
+from privselect.pairs.tiny import merge_tiny, split_tiny
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,13 +26,13 @@ def are_few(pair: DominatingPair, times: int) -> bool:
     return size == 1 or (size - 1) * math.log(times + 1) <= math.log(_MOST_CELLS)
 
 
-def compose_few(pair: DominatingPair, times: int) -> DominatingPair:
-    """The pair of ``times`` independent runs: how often each outcome came is all that matters."""
+def compose_few(pair: DominatingPair, times: int, *, side: int = 1) -> DominatingPair:
+    """The pair of ``times`` independent runs, from above or below (``side`` -1): how often each outcome came is all that matters."""
     p, q = (_of_counts(masses, times) for masses in (pair.p, pair.q))
     p_only, q_only = (-math.expm1(times * math.log1p(-only)) if only < 1.0 else 1.0 for only in (pair.p_only, pair.q_only))
     # Each mass is a sum of products: a rounding for each of size + 1 operations of a step, and that of the mass it started from.
     rounding = times * ((len(pair.p) + 2) * _UNIT_ROUNDOFF + pair.rounding)
-    return split_tiny(p, q, p_only, q_only, rounding=rounding)
+    return (split_tiny if side > 0 else merge_tiny)(p, q, p_only, q_only, rounding=rounding)
 
 
 def _of_counts(masses: Floats, times: int) -> Floats:

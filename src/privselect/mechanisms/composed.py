@@ -1,0 +1,87 @@
+"""Several mechanisms on the same data, all their outputs released."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from privselect.errors import ParameterError
+from privselect.mechanisms.base import MOST_RUNS, Mechanism
+from privselect.mechanisms.gaussian import Gaussian, gaussian_step
+from privselect.mechanisms.neighbours import agreed
+from privselect.pairs.compose import ACCURACY, compose
+from privselect.parameters import check_several, parameter, shown, whole
+from privselect.text import register
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from privselect.pairs import Bracket
+
+    import numpy as np
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Composed(Mechanism):
+    """All of ``parts``, one after the other, the whole sequence ``times`` times, everything released.
+
+    Holds also where a part is chosen, or its query, after seeing the outputs of those before, so long as what it leaks is at most
+    what is stated here. Parts may be any mechanisms that agree on the neighbouring relation, selections among them.
+    """
+
+    text_name = "composed"
+
+    parts: tuple[Mechanism, ...] = field(metadata={"variadic": True})
+    times: int = parameter(whole(1, MOST_RUNS), default=1, kw_only=True)
+
+    def __post_init__(self) -> None:
+        parts = (self.parts,) if isinstance(self.parts, Mechanism) else check_several("parts", self.parts, "mechanisms")
+        if not parts:
+            raise ParameterError("`composed` needs at least one part such as gaussian(sigma=4), got none")
+        for part in parts:
+            if not isinstance(part, Mechanism):
+                raise ParameterError(f"`composed` needs parts that are mechanisms, got {shown(part)}")
+        object.__setattr__(self, "parts", parts)
+        Mechanism.__post_init__(self)
+        agreed((part.neighbours, part) for part in parts)  # refuse at once what does not fit together
+        runs = sum(count for _, count in self.as_parts())
+        if runs > MOST_RUNS:
+            raise ParameterError(f"`composed` takes at most {MOST_RUNS} steps in all, got {shown(runs)}")
+
+    @property
+    def neighbours(self) -> str:
+        """The one relation that all parts agree on."""
+        return agreed((part.neighbours, part) for part in self.parts)
+
+    def as_parts(self) -> tuple[tuple[Mechanism, int], ...]:
+        """Those of the parts, each kind once."""
+        counts: dict[Mechanism, int] = {}
+        for part in self.parts:
+            for step, count in part.as_parts():
+                counts[step] = counts.get(step, 0) + count * self.times
+        return tuple(counts.items())
+
+    def _make_brackets(self) -> tuple[Bracket, ...]:
+        return self._make_brackets_within(ACCURACY)
+
+    def _make_brackets_within(self, accuracy: float) -> tuple[Bracket, ...]:
+        return composed_brackets(self.as_parts(), accuracy)
+
+    def renyi_at(self, alpha: ArrayLike) -> NDArray[np.float64]:
+        """Renyi divergences add up."""
+        return sum(count * step.renyi_at(alpha) for step, count in self.as_parts())  # type: ignore[return-value]
+
+
+def composed_brackets(steps: Sequence[tuple[Mechanism, int]], accuracy: float) -> tuple[Bracket, ...]:
+    """The ordered pairs of all steps, each as many times as it says, all outputs released."""
+    # Gaussians are one Gaussian: the squares of 1/sigma add up.
+    squares = [count / step.sigma**2 for step, count in steps if isinstance(step, Gaussian)]
+    parts = [(step.as_step(), count) for step, count in steps if not isinstance(step, Gaussian)]
+    if squares:
+        parts.append((gaussian_step(math.sqrt(math.fsum(squares))), 1))
+    both = compose(parts, accuracy)
+    return (both,) if both.direction == "both" else (both, both.reverse)
