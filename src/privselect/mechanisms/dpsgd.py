@@ -63,12 +63,16 @@ class DPSGD(Mechanism):
         return self._make_brackets_within(ACCURACY)
 
     def _make_brackets_within(self, accuracy: float) -> tuple[Bracket, ...]:
-        return composed_brackets(self.as_parts(), accuracy)
+        if self.steps > 1 or self.sampling_probability == 1.0:
+            return composed_brackets(self.as_parts(), accuracy)
+        step = _SampledGaussian(self.noise_multiplier, self.sampling_probability)
+        bracket = step.bracket(step.knots(0.4 * CELL * (accuracy / ACCURACY) ** 0.5))
+        return bracket, bracket.reverse
 
     def as_step(self) -> Step:
         """One step, with cells between multiples of the lattice's spacing."""
         step = _SampledGaussian(self.noise_multiplier, self.sampling_probability)
-        return Step(step.bracket(step.knots()), lambda resolution: step.bracket(step.knots_on(resolution)))
+        return Step(step.bracket(step.knots(CELL)), lambda resolution: step.bracket(step.knots_on(resolution)))
 
     def renyi_at(self, alpha: ArrayLike) -> Floats:
         """By dp-accounting's analysis of the sampled Gaussian."""
@@ -107,9 +111,9 @@ class _SampledGaussian:
         low, high = self.loss(np.array([-_REACH * self.noise, 1.0 + _REACH * self.noise]))
         return max(float(low), -LARGEST_LOSS), min(float(high), LARGEST_LOSS)
 
-    def knots(self) -> Floats:
-        """Cells of x as wide as a Gaussian's own."""
-        x = np.arange(-_REACH * self.noise, 1.0 + (_REACH + CELL) * self.noise, CELL * self.noise)
+    def knots(self, cell: float) -> Floats:
+        """Cells of x so many standard deviations wide."""
+        x = np.arange(-_REACH * self.noise, 1.0 + (_REACH + cell) * self.noise, cell * self.noise)
         losses = self.loss(x)
         lowest = math.log1p(-self.rate)
         losses = losses[(losses > lowest + _LEAST * self.rate) & (losses < LARGEST_LOSS)]

@@ -14,22 +14,30 @@ from privselect.pairs.dominating import DominatingPair
 from privselect.pairs.few import are_few, compose_few
 from privselect.pairs.lattice import lattice_above, lattice_below
 from privselect.pairs.profile import Profile
+from privselect.pairs.rare import terms
 from privselect.pairs.resolution import Resolution, resolution_for, within_reach
 from privselect.pairs.tilted import convolved
-from privselect.pairs.tiny import merge_tiny
+from privselect.pairs.tiny import SMALLEST, merge_tiny
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from privselect.pairs.lattice import LatticePair
+    from numpy.typing import NDArray
 
+    from privselect.pairs.lattice import LatticePair
+    from privselect.pairs.rare import Term
+    from privselect.pairs.tilted import Dense
+
+    Floats = NDArray[np.float64]
     Parts = Sequence[tuple["Step", int]]
     Pairs = Sequence[tuple[DominatingPair, int]]
 
-FLOOR = 1e-60  # mass at either end of the composed losses that is not looked into
-LARGEST = 520.0  # of a composed loss: the second law's mass there, 1e-60 e^-520, is still a proper float
+FLOOR = 1e-45  # mass at either end of the composed losses that is not looked into
+LARGEST = 520.0  # of a composed loss: the second law's mass there, 1e-45 e^-520, is still a proper float
 ACCURACY = 1e-4  # asked of epsilon, relative, unless told otherwise
 _ROUNDING = 1e-12  # of the exponentials that undo a tilt
+_COUNTS = 0.02  # share of the sum from which the knots of one of its curves are kept
+_INNER, _OUTER = 0.3, 0.6  # of the accuracy, for each of the two
 _LONG = 100_000  # runs of one step beyond which they are composed in two rounds
 _PROBES = (1e-5, 1e-9, 1e-14, 1e-25)  # deltas at which the accuracy is looked at
 _EVERYTHING = DominatingPair(np.array([]), np.array([]), 1.0, 1.0)
@@ -62,10 +70,9 @@ def compose(parts: Parts, accuracy: float = ACCURACY) -> Bracket:
         # One step alone leaks everything, as far as is known: from below, that step alone is what is told.
         worst = next(step.bracket for step, _ in parts if len(step.bracket.upper.p) == 0)
         return Bracket(_EVERYTHING, worst.lowers, _direction(parts))
-    parts = _in_rounds(parts, accuracy)
-    resolution = resolution_for([(step.bracket.upper, times) for step, times in parts], accuracy, (FLOOR, LARGEST))
-    found = _on_lattice(parts, resolution)
-    if all(step.on is not None for step, _ in parts):
+    rounds = _in_rounds(parts, _INNER * accuracy)
+    resolution, found = _roughly(rounds, accuracy if len(rounds) == len(parts) and rounds == list(parts) else _OUTER * accuracy)
+    if all(step.on is not None for step, _ in rounds):
         # What is known of the steps grows with the lattice: look again, more finely, where that was not enough.
         for _ in range(2):
             gap = _gap(found)
@@ -76,46 +83,99 @@ def compose(parts: Parts, accuracy: float = ACCURACY) -> Bracket:
     return found
 
 
+def _roughly(parts: Parts, accuracy: float) -> tuple[Resolution, Bracket]:
+    resolution = resolution_for([(step.bracket.upper, times) for step, times in parts], accuracy, (FLOOR, LARGEST))
+    return resolution, _on_lattice(parts, resolution)
+
+
 def _on_lattice(parts: Parts, resolution: Resolution) -> Bracket:
     brackets = [(step.at(resolution), times) for step, times in parts]
-    upper = compose_above([(bracket.upper, times) for bracket, times in brackets], resolution.spacing)
-    return Bracket(upper, _lowers(brackets, resolution.spacing), _direction(parts))
+    upper = compose_above([(bracket.upper, times) for bracket, times in brackets], resolution)
+    return Bracket(upper, _lowers(brackets, resolution), _direction(parts))
 
 
-def compose_above(parts: Pairs, spacing: float) -> DominatingPair:
+def compose_above(parts: Pairs, resolution: Resolution) -> DominatingPair:
     """A pair that dominates the composition."""
-    laws = [(lattice_above(pair, spacing), times) for pair, times in parts]
-    dense = convolved(laws, FLOOR, LARGEST, 1)
-    slack = _slack(laws)
-    leaks = [_leak(laws, "p_only") + dense.lost_p + FLOOR, _leak(laws, "q_only") + dense.lost_q + FLOOR]
+    found, left_out = terms(parts, resolution.large, FLOOR)
+    leaks = [_leak(parts, only) + left_out for only in ("p_only", "q_only")]
+    slack = 0.0
+    halves: tuple[list[Profile], list[Profile]] = ([], [])
+    for term in found:
+        dense, unsure = _composed(term, resolution, 1)
+        slack = max(slack, unsure)
+        leaks = [leak + 4.0 * FLOOR for leak in leaks]  # each of two transforms leaves out this much at either end
+        if dense is not None:
+            leaks = [leaks[0] + dense.lost_p, leaks[1] + dense.lost_q]
+            for half, profile in zip(halves, (Profile.of(dense), Profile.reversed(dense)), strict=True):
+                half.append(profile)
     if max(leaks) >= 1.0 or slack > 1.0:
         return _EVERYTHING
+    knots = np.unique(np.concatenate([_needed(half) for half in halves]))
     # A loss may be off by the slack, and a mass by as much of itself: what is found at a knot holds that much further out.
     grown = math.exp(2.0 * slack) * (1.0 + _ROUNDING)
-    halves = Profile.of(dense), Profile.reversed(dense)
-    knots = np.union1d(halves[0].knots(), halves[1].knots())
-    values = [np.minimum(half.at(knots) * grown + leak, 1.0) for half, leak in zip(halves, leaks, strict=True)]
+    values = [np.minimum(_total(half, knots) * grown + leak, 1.0) for half, leak in zip(halves, leaks, strict=True)]
     for value in values:
         value[0] = min(value[0] + 2.0 * slack, 1.0)  # the first knot is 0 and stays there: at most that much of all mass is missed
-    epsilons = knots * spacing + slack
-    epsilons[0] = 0.0
-    return pair_from_curve(epsilons, *values)
+    return pair_from_curve(np.concatenate([[0.0], knots[1:] + slack]), *values)
 
 
-def compose_below(parts: Pairs, spacing: float) -> DominatingPair:
+def compose_below(parts: Pairs, resolution: Resolution) -> DominatingPair:
     """A pair that the composition dominates: a part of each composed outcome, the neighbours merged into cells.
 
     What is left of the outcomes is one more outcome, which is not listed: the masses may sum to less than 1.
     """
-    laws = [(lattice_below(pair, spacing), times) for pair, times in parts]
-    dense = convolved(laws, FLOOR, LARGEST, -1)
-    knots = np.union1d(-Profile.reversed(dense).knots(), Profile.of(dense).knots())
-    starts = np.unique(np.clip(np.concatenate([[dense.first], knots]) - dense.first, 0, len(dense.p) - 1))
-    p, q = (np.add.reduceat(masses, starts) for masses in (dense.p, dense.q))
-    return merge_tiny(p, q, _leak(laws, "p_only"), _leak(laws, "q_only"), rounding=2.0 * _slack(laws) + _ROUNDING)
+    slack, p, q = 0.0, [np.zeros(0)], [np.zeros(0)]
+    for term in terms(parts, resolution.large, FLOOR)[0]:
+        dense, unsure = _composed(term, resolution, -1)
+        slack = max(slack, unsure)
+        if dense is not None:
+            starts = _starts(dense)
+            p.append(np.add.reduceat(dense.p, starts))
+            q.append(np.add.reduceat(dense.q, starts))
+    leaks = _leak(parts, "p_only"), _leak(parts, "q_only")
+    return merge_tiny(np.concatenate(p), np.concatenate(q), *leaks, rounding=2.0 * slack + _ROUNDING)
 
 
-def _lowers(brackets: Sequence[tuple[Bracket, int]], spacing: float) -> tuple[DominatingPair, ...]:
+def _composed(term: Term, resolution: Resolution, side: int) -> tuple[Dense | None, float]:
+    """The composed law of a term, bounded on one side, and how far it may be off; None where nothing of it is to be told."""
+    usual, slack = _on(term.usual, resolution.spacing, side)
+    dense = convolved(usual, FLOOR, LARGEST, side, 0.0 if term.rare else term.log_count)
+    if not term.rare or dense is None:
+        return dense, slack
+    # The sum of the usual losses is wide enough for the coarser lattice that the large ones need.
+    proper = (dense.p > SMALLEST) & (dense.q > SMALLEST)
+    summed, more = _on([(DominatingPair(dense.p[proper], dense.q[proper]), 1)], resolution.coarse, side)
+    rare, most = _on(term.rare, resolution.coarse, side)
+    return convolved([*summed, *rare], FLOOR, LARGEST, side, term.log_count), slack + more + most
+
+
+def _on(parts: Pairs, spacing: float, side: int) -> tuple[list[tuple[LatticePair, int]], float]:
+    """All parts on one lattice, and how far their composition may be off."""
+    laws = [((lattice_above if side > 0 else lattice_below)(pair, spacing), times) for pair, times in parts]
+    return laws, sum(times * law.slack for law, times in laws)
+
+
+def _needed(half: list[Profile]) -> Floats:
+    """Where the sum of the curves must be known: each one's own knots, where it counts."""
+    chosen = [np.zeros(1)]
+    for profile in half:
+        knots = profile.knots()
+        chosen.append(knots[profile.at(knots) >= _COUNTS * _total(half, knots)] if len(half) > 1 else knots)
+    return np.concatenate(chosen)
+
+
+def _total(half: list[Profile], epsilon: Floats) -> Floats:
+    return np.asarray(sum(profile.at(epsilon) for profile in half))
+
+
+def _starts(dense: Dense) -> NDArray[np.int64]:
+    """Where the cells to merge begin."""
+    knots = np.concatenate([-Profile.reversed(dense).knots(), Profile.of(dense).knots()])
+    index = np.rint(knots / dense.spacing).astype(np.int64) - dense.first
+    return np.unique(np.clip(np.append(index, 0), 0, len(dense.p) - 1))
+
+
+def _lowers(brackets: Sequence[tuple[Bracket, int]], resolution: Resolution) -> tuple[DominatingPair, ...]:
     """One lower pair for each choice at hand of a lower pair of every step; none where a step has none."""
     if not all(bracket.lowers for bracket, _ in brackets):
         return ()
@@ -123,11 +183,11 @@ def _lowers(brackets: Sequence[tuple[Bracket, int]], spacing: float) -> tuple[Do
     found = []
     for choice in range(choices):
         pairs = [(bracket.lowers[min(choice, len(bracket.lowers) - 1)], times) for bracket, times in brackets]
-        found.append(compose_below(within_reach(pairs, LARGEST), spacing))
+        found.append(compose_below(within_reach(pairs, LARGEST), resolution))
     return tuple(found)
 
 
-def _in_rounds(parts: Parts, accuracy: float) -> Parts:
+def _in_rounds(parts: Parts, accuracy: float) -> list[tuple[Step, int]]:
     """Very many runs of one step as fewer runs of some of them together: the lattice may be the coarser the wider its law."""
     found: list[tuple[Step, int]] = []
     for step, times in parts:
@@ -135,7 +195,7 @@ def _in_rounds(parts: Parts, accuracy: float) -> Parts:
             found.append((step, times))
             continue
         outer = _outer(times)
-        inner = compose([(step, times // outer)], 0.5 * accuracy)
+        _, inner = _roughly([(step, times // outer)], accuracy)
         found += [(Step(inner), outer)] + ([(step, times % outer)] if times % outer else [])
     return found
 
@@ -159,15 +219,11 @@ def _direction(parts: Parts) -> str:
     return "both" if all(step.bracket.direction == "both" for step, _ in parts) else "remove"
 
 
-def _slack(laws: Sequence[tuple[LatticePair, int]]) -> float:
-    return sum(times * law.slack for law, times in laws)
-
-
-def _leak(laws: Sequence[tuple[LatticePair, int]], only: str) -> float:
+def _leak(parts: Pairs, only: str) -> float:
     """The chance that some step has an infinite loss."""
-    if any(getattr(law, only) >= 1.0 for law, _ in laws):
+    if any(getattr(pair, only) >= 1.0 for pair, _ in parts):
         return 1.0
-    return -math.expm1(sum(times * math.log1p(-getattr(law, only)) for law, times in laws))
+    return -math.expm1(sum(times * math.log1p(-getattr(pair, only)) for pair, times in parts))
 
 
 def _gap(bracket: Bracket) -> float:

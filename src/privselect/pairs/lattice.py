@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     Indices = NDArray[np.int64]
 
 _UNIT_ROUNDOFF = 2.0**-53
+_WHOLE = 1e-12  # a sum this near 1 is that of all outcomes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,10 +59,10 @@ def lattice_below(pair: DominatingPair, spacing: float) -> LatticePair:
     # Of the cell that starts at the knot; across a gap H is a line.
     sag = np.divide(below * above, below + above, out=np.zeros(len(knots)), where=below + above > 0.0) * np.expm1(spacing) * ratio
     drop = np.maximum(sag, np.concatenate([[0.0], sag[:-1]]))
-    return _under(LatticePair(spacing, knots, q, pair.p_only, pair.q_only, _slack(pair)), ratio, drop)
+    return _under(LatticePair(spacing, knots, q, pair.p_only, pair.q_only, _slack(pair)), ratio, drop) or _nothing(pair, spacing)
 
 
-def _under(chain: LatticePair, ratio: Floats, drop: Floats) -> LatticePair:
+def _under(chain: LatticePair, ratio: Floats, drop: Floats) -> LatticePair | None:
     """The convex chain lowered by ``drop`` at its knots."""
     q, gaps = chain.q, np.diff(ratio)
     # Heights above the two lines, both as sums of positive terms.
@@ -73,7 +74,7 @@ def _under(chain: LatticePair, ratio: Floats, drop: Floats) -> LatticePair:
     first = int(crossing_low[crossing_low <= middle].max(initial=-1)) + 1
     last = int(crossing_high[crossing_high >= middle].min(initial=len(q))) - 1
     if first >= last or (crossing_low > middle).any() or (crossing_high < middle).any():
-        return _nothing(chain)
+        return None
     drop = drop[first : last + 1].copy()
     drop[0], drop[-1] = over_line[first], over_zero[last]
     lowered = q[first : last + 1].copy()
@@ -103,10 +104,11 @@ def _convex(index: Indices, ratio: Floats, q: Floats) -> tuple[Indices, Floats]:
     return index[positive], q[positive]
 
 
-def _nothing(chain: LatticePair) -> LatticePair:
-    """All outcomes of finite loss merged into one of loss 0, with as much of the infinite ones as that takes."""
-    leak = min(chain.p_only, chain.q_only)
-    return LatticePair(chain.spacing, np.zeros(1, dtype=np.int64), np.array([1.0 - leak]), leak, leak, chain.slack)
+def _nothing(pair: DominatingPair, spacing: float) -> LatticePair:
+    """For a lattice too coarse to tell anything: a whole pair as one outcome of loss 0, and nothing at all of a part of one."""
+    leak, total = min(pair.p_only, pair.q_only), pair.p.sum() + pair.p_only
+    kept = np.array([1.0 - leak] if abs(total - 1.0) < _WHOLE else [])
+    return LatticePair(spacing, np.zeros(len(kept), dtype=np.int64), kept, leak, leak, _slack(pair))
 
 
 def _split(pair: DominatingPair, spacing: float) -> tuple[Indices, Floats, Floats]:

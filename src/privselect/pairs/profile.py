@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from privselect.pairs.tilted import Dense
 
     Floats = NDArray[np.float64]
-    Indices = NDArray[np.int64]
 
 _UNIT_ROUNDOFF = 2.0**-53
 _FINE = 2e-5  # what the chord between two knots may add to delta, for each unit of its log: less than that of epsilon
@@ -42,12 +41,16 @@ class Profile:
         """The second law against the first."""
         return cls(dense.q[::-1], dense.p[::-1], -dense.last, dense.spacing)
 
-    def at(self, index: Indices) -> Floats:
-        """The values at some multiples."""
-        return np.where(index < len(self._heights), self._heights[np.minimum(index, len(self._heights) - 1)], 0.0)
+    def at(self, epsilon: Floats) -> Floats:
+        """The values at some epsilons >= 0: between two multiples the curve is linear in e^epsilon."""
+        place = np.minimum(np.floor(epsilon / self._spacing * (1.0 + 1e-15)).astype(np.int64), len(self._heights) - 1)
+        beside = np.maximum(epsilon - place * self._spacing, 0.0)
+        share = np.minimum(np.expm1(beside) / math.expm1(self._spacing), 1.0)
+        after = np.append(self._heights, 0.0)
+        return np.asarray(after[place] + share * (after[place + 1] - after[place]))
 
-    def knots(self) -> Indices:
-        """Multiples, from 0 to the last, so many that the chord between two of them is hardly above the curve.
+    def knots(self) -> Floats:
+        """Epsilons, multiples from 0 to the last, so many that the chord between two of them is hardly above the curve.
 
         A cell of width w in epsilon around losses of first-law density f has a chord at most ``f w^2 / 4`` above its tangents.
         """
@@ -55,4 +58,4 @@ class Profile:
         allowed = 4.0 * _FINE * height * np.maximum(1.0, -2.0 * np.log(np.minimum(height, 1.0)))
         needed = np.minimum(np.sqrt(self._spacing * self._p / allowed), 1.0)
         chosen = np.flatnonzero(np.diff(np.floor(np.cumsum(needed)), prepend=-1.0) > 0.0)
-        return np.unique(np.concatenate([[0], chosen, [len(height) - 1]]))
+        return np.unique(np.concatenate([[0], chosen, [len(height) - 1]])) * self._spacing

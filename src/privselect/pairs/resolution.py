@@ -9,33 +9,47 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from privselect.pairs.cumulants import Cumulants
+from privselect.pairs.rare import large_loss
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
     from privselect.pairs.dominating import DominatingPair
 
+    Floats = NDArray[np.float64]
     Pairs = Sequence[tuple[DominatingPair, int]]
 
 _CELL = 0.013  # of a step's standard deviation, for an accuracy of 1e-4
-_TAIL_CELL = 0.05  # of the reciprocal of the greatest tilt, for the same
+_TAIL_CELL = 0.1  # of the reciprocal of the greatest tilt, for the same
 _MOST_CELLS = 1 << 20
 _DEEP = 69.0  # minus the log of the least delta that the accuracy is meant for
+_COARSE = 0.3  # of a sum's deviation times its greatest tilt, for an accuracy of 1e-4
+_MOST_COARSE = 1 << 17
 _HEAVY = 1e-2  # mass of a single outcome that should lie on the lattice
 
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """``spacing`` of the lattice; ``widest`` cell of a step's own losses, far out; ``finest`` spacing that memory allows."""
+    """How finely to look.
+
+    ``spacing`` of the lattice; ``widest`` cell of a step's own losses, far out; ``finest`` spacing that memory allows; ``large``, the size
+    from which losses are rare and composed apart, and ``coarse``, the spacing for the sums that have one.
+    """
 
     spacing: float
     widest: float
     finest: float
+    large: float
+    coarse: float
 
     def finer(self, factor: float) -> Resolution | None:
         """The same with smaller cells, by a whole number so that outcomes on the lattice stay there; None where it cannot be."""
         parts = min(math.ceil(1.0 / factor), int(self.spacing / self.finest))
-        return replace(self, spacing=self.spacing / parts, widest=self.widest / parts) if parts > 1 else None
+        if parts < 2:
+            return None
+        return replace(self, spacing=self.spacing / parts, widest=self.widest / parts, coarse=self.coarse / parts)
 
 
 def resolution_for(parts: Pairs, accuracy: float, limits: tuple[float, float]) -> Resolution:
@@ -46,16 +60,26 @@ def resolution_for(parts: Pairs, accuracy: float, limits: tuple[float, float]) -
     loss), a cell must be small against 1/tilt.
     """
     floor, most = limits
+    large = large_loss(parts, floor)
     cumulants = Cumulants([(np.log(pair.q), pair.losses, times) for pair, times in parts])
-    tilt, _ = cumulants.high_end(_DEEP)
-    _, _, variances = cumulants.at(np.array([-1.0, 0.0, 1.0, 0.5 * (1.0 + tilt), tilt]))
+    usual = Cumulants([_usual(pair, times, large) for pair, times in parts])
     runs = sum(times for _, times in parts)
     finesse = math.sqrt(accuracy / 1e-4)
+    tilt, _ = cumulants.high_end(_DEEP)
+    _, _, variances = usual.at(np.array([-1.0, 0.0, 1.0, 0.5 * (1.0 + tilt), tilt]))
     spacing = _CELL * finesse * math.sqrt(max(float(variances.min()), 1e-24) / runs)
-    width = min(cumulants.high_end(-math.log(floor))[1], most) - max(cumulants.low_end(-math.log(floor))[1], -most)
-    finest = max(width / _MOST_CELLS, 1e-13)
-    spacing = max(spacing, finest)
-    return Resolution(_aligned(parts, spacing), _TAIL_CELL * finesse / tilt, finest)
+    depth = -math.log(floor)
+    finest = max((min(usual.high_end(depth)[1], most) - max(usual.low_end(depth)[1], -most)) / _MOST_CELLS, 1e-13)
+    spacing = _aligned(parts, max(spacing, finest))
+    # Sums with a large loss are few, and their tilts small: what the lattice adds to their variance matters less.
+    width = min(cumulants.high_end(depth)[1], most) - max(cumulants.low_end(depth)[1], -most)
+    coarse = max(_COARSE * finesse / math.sqrt(runs) / tilt, width / _MOST_COARSE, spacing)
+    return Resolution(spacing, _TAIL_CELL * finesse / tilt, finest, large, spacing * int(coarse / spacing))
+
+
+def _usual(pair: DominatingPair, times: int, large: float) -> tuple[Floats, Floats, int]:
+    kept = np.abs(pair.losses) <= large
+    return np.log(pair.q[kept]), pair.losses[kept], times
 
 
 def _aligned(parts: Pairs, spacing: float) -> float:

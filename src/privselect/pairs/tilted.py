@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     Part = tuple[LatticePair, int]
 
 _UNIT_ROUNDOFF = 2.0**-53
-_COST = 8.0  # log of how much more than at the best tilt rounding may cost: four standard deviations from the tilted mean
+_ERROR = 1e-4  # of a composed mass, relative, where its tilt is worst
 _WRAPPED = 46.0  # minus the log of the tilted mass that may wrap around
 _NEGLIGIBLE = -100.0  # log of a coefficient that is not worth its sine and cosine
-_MOVE = 1.0  # standard deviations that the mean may move from one tabulated tilt to the next
+_MOVE = 1.5  # standard deviations that the mean may move from one tabulated tilt to the next
 _ROUNDS, _ROOM = 40, 16  # of refining the table of tilts; tilts beyond either end
 
 
@@ -55,31 +55,38 @@ class Dense:
         return self.first + len(self.p) - 1
 
 
-def convolved(parts: Sequence[Part], floor: float, most: float, side: int) -> Dense:
-    """Bounds, above (``side`` 1) or below (-1), on the composed masses.
+def convolved(parts: Sequence[Part], floor: float, most: float, side: int, log_count: float = 0.0) -> Dense | None:
+    """Bounds, above (``side`` 1) or below (-1), on ``e^log_count`` times the composed masses; None where they are below ``floor``.
 
     Losses beyond ``most`` are left out, and so are those at either end that have less than ``floor`` in all.
     """
+    if any(len(pair.q) == 0 for pair, _ in parts):
+        return None
     spacing = parts[0][0].spacing
     cumulants = Cumulants([(np.log(pair.q), pair.index * pair.spacing, times) for pair, times in parts])
-    low, high = cumulants.low_end(-math.log(floor)), cumulants.high_end(-math.log(floor))
+    depth = log_count - math.log(floor)
+    if float(cumulants.at(np.array([0.0, 1.0]))[0].max()) < -depth:
+        return None
+    low, high = cumulants.low_end(depth), cumulants.high_end(depth)
     first, last = (sum(times * int(pair.index[end]) for pair, times in parts) for end in (0, -1))
     first, last = max(math.floor(low[1] / spacing), first), min(math.ceil(high[1] / spacing), last)
     grid = _Grid.of(cumulants, low, high)
     lost_p, lost_q = floor, floor
     if last * spacing > most:
         last = math.floor(most / spacing)
-        lost_p = grid.mass_above(last * spacing)
+        lost_p = grid.mass_above(last * spacing, log_count)
     if first * spacing < -most:
         first = math.ceil(-most / spacing)
-        lost_q = grid.mass_below(first * spacing)
+        lost_q = grid.mass_below(first * spacing, log_count)
     if first > last:
         return Dense(spacing, 0, np.zeros(1), np.zeros(1), 1.0, 1.0)
-    tilts, hand_over = _windows(grid, first * spacing, last * spacing)
+    cost = math.log(_ERROR / (200.0 * _UNIT_ROUNDOFF * sum(times for _, times in parts)))
+    tilts, hand_over = _windows(grid, first * spacing, last * spacing, min(max(cost, 4.0), 14.0))
     edges = [first, *np.clip(np.rint(hand_over / spacing), first, last + 1).astype(int).tolist(), last + 1]
     p, q = [], []
     for tilt, start, stop in zip(tilts.tolist(), edges[:-1], edges[1:], strict=True):
         masses, log_scale = _tilted(parts, tilt, grid, start, stop, side)
+        log_scale += log_count
         losses = np.arange(start, stop) * spacing
         with np.errstate(under="ignore"):
             p.append(masses * np.exp(log_scale - (tilt - 1.0) * losses))
@@ -132,14 +139,14 @@ class _Grid:
         """By how many deviations the mean moves from each tilt to the next."""
         return np.diff(self.mean) / np.maximum(0.5 * (self.deviation[1:] + self.deviation[:-1]), 1e-300)
 
-    def mass_above(self, loss: float) -> float:
+    def mass_above(self, loss: float, log_count: float) -> float:
         """A bound on the first law's mass of losses above: ``exp(K(t) - (t-1) loss)`` for any t > 1."""
-        exponents = (self.value - (self.tilts - 1.0) * loss)[self.tilts > 1.0]
+        exponents = (log_count + self.value - (self.tilts - 1.0) * loss)[self.tilts > 1.0]
         return float(np.exp(min(exponents.min(initial=0.0), 0.0)))
 
-    def mass_below(self, loss: float) -> float:
+    def mass_below(self, loss: float, log_count: float) -> float:
         """A bound on the second law's mass of losses below: ``exp(K(t) - t loss)`` for any t < 0."""
-        exponents = (self.value - self.tilts * loss)[self.tilts < 0.0]
+        exponents = (log_count + self.value - self.tilts * loss)[self.tilts < 0.0]
         return float(np.exp(min(exponents.min(initial=0.0), 0.0)))
 
     def reach(self, tilt: float, log_scale: float) -> tuple[float, float]:
@@ -150,35 +157,35 @@ class _Grid:
         return float(lowest), float(highest)
 
 
-def _windows(grid: _Grid, low: float, high: float) -> tuple[Floats, Floats]:
+def _windows(grid: _Grid, low: float, high: float, cost: float) -> tuple[Floats, Floats]:
     """Tilts that serve the losses from ``low`` to ``high``, and the losses at which one hands over to the next.
 
     Rounding under a tilt t costs, at a loss x, in proportion to ``exp(K(t) - t x)``. Two tilts cost the same where their lines meet:
-    there one hands over to the other, and the next tilt is the furthest that costs at most ``e^8`` of the least there.
+    there one hands over to the other, and the next tilt is the furthest that costs at most ``e^cost`` times the least there.
     """
     inside = np.flatnonzero((grid.mean > low) & (grid.mean < high))
     start, end = (int(inside[0]), int(inside[-1])) if len(inside) else (int(np.argmin(np.abs(grid.mean - low))),) * 2
-    chosen, hand_over = [_furthest(grid, start, end, low)], []
+    chosen, hand_over = [_furthest(grid, start, end, low, cost)], []
     while chosen[-1] < end:
         last = chosen[-1]
         later = np.arange(last + 1, end + 1)
         meet = (grid.value[later] - grid.value[last]) / (grid.tilts[later] - grid.tilts[last])
         excess = grid.value[last] - grid.tilts[last] * meet - grid.least(meet)
-        fits = int(np.argmin(np.append(excess <= _COST, False)))  # the first that does not
+        fits = int(np.argmin(np.append(excess <= cost, False)))  # the first that does not
         place = max(fits - 1, 0)
         # The last tilt need not reach further than it must.
         chosen.append(int(later[place]))
         hand_over.append(float(meet[place]))
-        if grid.value[chosen[-1]] - grid.tilts[chosen[-1]] * high - grid.least(np.array([high]))[0] <= _COST:
+        if grid.value[chosen[-1]] - grid.tilts[chosen[-1]] * high - grid.least(np.array([high]))[0] <= cost:
             break
     return grid.tilts[chosen], np.array(hand_over)
 
 
-def _furthest(grid: _Grid, start: int, end: int, low: float) -> int:
+def _furthest(grid: _Grid, start: int, end: int, low: float, cost: float) -> int:
     """The last tilt that still serves the lowest loss."""
     places = np.arange(start, end + 1)
     excess = grid.value[places] - grid.tilts[places] * low - grid.least(np.array([low]))[0]
-    fits = int(np.argmin(np.append(excess <= _COST, False)))
+    fits = int(np.argmin(np.append(excess <= cost, False)))
     return int(places[max(fits - 1, 0)])
 
 
@@ -202,20 +209,23 @@ def _tilted(parts: Sequence[Part], tilt: float, grid: _Grid, start: int, stop: i
     size = _size(parts, grid.reach(tilt, log_scale), start, stop)
     # Each coefficient is a sum of the weights, which are 1 in all, times products of roots of unity, log2(size) to a product.
     tiny = (8.0 * math.log2(size) + 16.0) * _UNIT_ROUNDOFF + weight_rounding
-    log_modulus, changes, power = np.zeros(size // 2 + 1), np.ones(size // 2 + 1), np.zeros(size // 2 + 1, dtype=np.complex128)
+    kept = np.arange(size // 2 + 1)
+    log_modulus, changes, power = 0.0, 1.0, 0.0
     for weights, index, times in tilted:
-        spectrum = rfft(np.bincount(index % size, weights=weights, minlength=size))
+        spectrum = rfft(np.bincount(index % size, weights=weights, minlength=size))[kept]
         modulus = np.abs(spectrum) + tiny
-        log_modulus += times * np.log(modulus)
-        changes += times / modulus
-        # A logarithm costs more than the transform: the rest of the sum is skipped where the power has vanished already.
-        kept = log_modulus > _NEGLIGIBLE
-        with np.errstate(divide="ignore"):
-            power[kept] += times * np.log(spectrum[kept])
-    power = np.where(kept, np.exp(np.where(kept, power, 0.0)), 0.0)
+        # Of a high power few coefficients are left; the others are not worth their logarithms.
+        worth = np.flatnonzero(modulus > math.exp(_NEGLIGIBLE / times))
+        kept, modulus = kept[worth], modulus[worth]
+        log_modulus, changes, power = (sums if np.ndim(sums) == 0 else sums[worth] for sums in (log_modulus, changes, power))
+        log_modulus = log_modulus + times * np.log(modulus)
+        changes = changes + times / modulus
+        power = power + times * np.log(np.where(spectrum[worth] == 0.0, tiny, spectrum[worth]))
+    composed = np.zeros(size // 2 + 1, dtype=np.complex128)
+    composed[kept] = np.exp(power)
     error = 2.0 * tiny * float(np.sum(np.exp(log_modulus) * changes)) / size + 2.0 * math.exp(-_WRAPPED)
     # The skipped coefficients, at most e^-100 each, are less than the last term.
-    masses = irfft(power, size)[(np.arange(start, stop) - offset) % size]
+    masses = irfft(composed, size)[(np.arange(start, stop) - offset) % size]
     return np.maximum(masses + side * error, 0.0) * (1.0 + side * scale_rounding), log_scale
 
 
