@@ -16,6 +16,8 @@ SHOWN = {
     "GaussianDP(mu=1.0)": ps.GaussianDP(mu=1),
     "Points(points=((0.1, 0.001),))": ps.Points(((0.1, 1e-3),)),
     "DPSGD(noise_multiplier=2.0, sampling_probability=0.1, steps=10)": ps.DPSGD(2, 0.1, 10),
+    "DiscreteGaussian(sigma=2.0)": ps.DiscreteGaussian(2),
+    "DiscreteLaplace(scale=2.0)": ps.DiscreteLaplace(2),
     "Geometric(mean=300.0)": ps.Geometric(mean=300),
     "Geometric(gamma=0.5, cap=9)": ps.Geometric(gamma=0.5, cap=9),
     "Finite(pmf=((0, 1), (5, 9)))": ps.Finite({0: 1, 5: 9}),

@@ -31,6 +31,8 @@ _HOME = {
     "Mechanism": "mechanisms",
     "Gaussian": "mechanisms",
     "Laplace": "mechanisms",
+    "DiscreteGaussian": "mechanisms",
+    "DiscreteLaplace": "mechanisms",
     "Pure": "mechanisms",
     "Approximate": "mechanisms",
     "Points": "mechanisms",
@@ -57,6 +59,8 @@ if TYPE_CHECKING:
     from privselect.mechanisms import DPSGD as DPSGD
     from privselect.mechanisms import Approximate as Approximate
     from privselect.mechanisms import Composed as Composed
+    from privselect.mechanisms import DiscreteGaussian as DiscreteGaussian
+    from privselect.mechanisms import DiscreteLaplace as DiscreteLaplace
     from privselect.mechanisms import Gaussian as Gaussian
     from privselect.mechanisms import GaussianDP as GaussianDP
     from privselect.mechanisms import Laplace as Laplace

@@ -3,6 +3,8 @@
 from privselect.mechanisms.approximate import Approximate
 from privselect.mechanisms.base import Mechanism
 from privselect.mechanisms.composed import Composed
+from privselect.mechanisms.discrete_gaussian import DiscreteGaussian
+from privselect.mechanisms.discrete_laplace import DiscreteLaplace
 from privselect.mechanisms.dpsgd import DPSGD
 from privselect.mechanisms.gaussian import Gaussian
 from privselect.mechanisms.gaussian_dp import GaussianDP
@@ -11,4 +13,17 @@ from privselect.mechanisms.mixture import Mixture
 from privselect.mechanisms.points import Points
 from privselect.mechanisms.pure import Pure
 
-__all__ = ["DPSGD", "Approximate", "Composed", "Gaussian", "GaussianDP", "Laplace", "Mechanism", "Mixture", "Points", "Pure"]
+__all__ = [
+    "DPSGD",
+    "Approximate",
+    "Composed",
+    "DiscreteGaussian",
+    "DiscreteLaplace",
+    "Gaussian",
+    "GaussianDP",
+    "Laplace",
+    "Mechanism",
+    "Mixture",
+    "Points",
+    "Pure",
+]

@@ -1,0 +1,95 @@
+"""The discrete Gaussian mechanism."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from privselect.mechanisms.base import StatedMechanism, check_orders
+from privselect.mechanisms.gaussian import CELL
+from privselect.pairs import Bracket, DominatingPair, connect_the_dots
+from privselect.parameters import Range, parameter
+from privselect.text import register
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    Floats = NDArray[np.float64]
+
+_REACH = 36.0  # in sigma: e^(-36^2/2) is still a proper float
+_SPLIT = 2.0**27 + 1.0  # halves the digits of a float
+_UNIT_ROUNDOFF = 2.0**-53
+_ODDS = np.exp(-600.0)
+# For sigma below 1/36, 0 and 1 have odds of more than e^648: everything leaks, and randomised response with odds e^600 is less than that.
+_FAR_APART = Bracket(
+    DominatingPair(np.array([]), np.array([]), 1.0, 1.0),
+    (DominatingPair(np.array([_ODDS, 1.0 - _ODDS]), np.array([1.0 - _ODDS, _ODDS])),),
+)
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class DiscreteGaussian(StatedMechanism):
+    """A whole number k with mass proportional to ``exp(-k^2/(2 sigma^2))`` added to a whole-valued query of sensitivity 1.
+
+    The pair is that law around 1 against the same around 0: an outcome k has loss ``(2k - 1)/(2 sigma^2)``, and ``k -> 1 - k``
+    exchanges the two, so one order serves both. Holds when the noise has this very law (Canonne, Kamath and Steinke 2020 say how to
+    draw it); continuous noise rounded to whole numbers has another. For sigma of 100 and more, neighbouring outcomes share a cell.
+    """
+
+    text_name = "discrete_gaussian"
+    sensitivity = "whole-valued, sensitivity 1"
+
+    sigma: float = parameter(Range(0.0, 1e6, low_open=True, high_open=False))
+
+    def _make_brackets(self) -> tuple[Bracket, ...]:
+        width = max(int(CELL * self.sigma), 1)  # outcomes in a cell
+        half = int(_REACH * self.sigma / width) * width
+        if half == 0:
+            return (_FAR_APART,)
+        # The outcomes 1-half, ..., half in cells: as many of them have a positive loss as a negative one.
+        starts = np.arange(1 - half, half + 1, width, dtype=np.float64)
+        masses = np.zeros_like(starts)
+        for offset in range(width):
+            masses += _weights(starts + offset, self.sigma)
+        total = float(masses.sum())  # what lies further out is less than its rounding
+        q = masses / total
+        p = q[::-1]
+        rounding = (2 * width + 64) * _UNIT_ROUNDOFF
+        # Each weight from half on is at most ``ratio`` times the one before. Both ends of a law together are less than twice one of them.
+        last, ratio = _weights(np.array([half]), self.sigma)[0], np.exp(-half / self.sigma / self.sigma)
+        beyond = float(2.0 * last / (1.0 - ratio) / total * (1.0 + rounding))
+        # In the lower pair the ends join the likeliest outcome, whose mass they do not change.
+        lower = DominatingPair(p, q, rounding=rounding)
+        if width == 1:
+            return (Bracket(DominatingPair(p, q, beyond, beyond, rounding), (lower,)),)
+        knots = (np.append(starts, half + 1) - 1.0) / self.sigma / self.sigma  # half-way between two outcomes
+        none = np.zeros(1)
+        joined = connect_the_dots(knots, np.concatenate([none, p, none]), np.concatenate([none, q, none]))
+        return (Bracket(DominatingPair(joined.p, joined.q, joined.p_only + beyond, joined.q_only + beyond, rounding), (lower,)),)
+
+    def renyi_at(self, alpha: ArrayLike) -> Floats:
+        """``alpha/(2 sigma^2)``, as for the Gaussian: an upper bound here (Canonne, Kamath and Steinke 2020)."""
+        with np.errstate(over="ignore"):
+            return np.asarray(0.5 * check_orders(alpha) / self.sigma / self.sigma * (1.0 + 1e-15))
+
+
+def _weights(k: Floats, sigma: float) -> Floats:
+    """``exp(-k^2/(2 sigma^2))`` for whole k, to a few units in the last place also where the exponent is large."""
+    square = np.multiply(k, k)  # a whole number below 2^53
+    rate = 1 / (2 * Fraction(sigma) ** 2)
+    head = float(rate)
+    exponent = square * head
+    # What the product and ``head`` have lost, by Dekker's exact product.
+    high, rate_high = _upper_half(square), float(_upper_half(np.array(head)))
+    low, rate_low = square - high, head - rate_high
+    lost = ((high * rate_high - exponent) + high * rate_low + low * rate_high) + low * rate_low
+    return np.asarray(np.exp(-exponent) * (1.0 - (lost + square * float(rate - Fraction(head)))))
+
+
+def _upper_half(x: Floats) -> Floats:
+    scaled = _SPLIT * x
+    return np.asarray(scaled - (scaled - x))
