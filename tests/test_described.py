@@ -16,6 +16,7 @@ SHOWN = {
     "GaussianDP(mu=1.0)": ps.GaussianDP(mu=1),
     "Points(points=((0.1, 0.001),))": ps.Points(((0.1, 1e-3),)),
     "DPSGD(noise_multiplier=2.0, sampling_probability=0.1, steps=10)": ps.DPSGD(2, 0.1, 10),
+    "Renyi(orders=((2.0, 0.1),))": ps.Renyi(((2, 0.1),)),
     "DiscreteGaussian(sigma=2.0)": ps.DiscreteGaussian(2),
     "DiscreteLaplace(scale=2.0)": ps.DiscreteLaplace(2),
     "Geometric(mean=300.0)": ps.Geometric(mean=300),

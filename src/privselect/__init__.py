@@ -36,6 +36,7 @@ _HOME = {
     "Pure": "mechanisms",
     "Approximate": "mechanisms",
     "Points": "mechanisms",
+    "Renyi": "mechanisms",
     "DPSGD": "mechanisms",
     "GaussianDP": "mechanisms",
     "Mixture": "mechanisms",
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
     from privselect.mechanisms import Mixture as Mixture
     from privselect.mechanisms import Points as Points
     from privselect.mechanisms import Pure as Pure
+    from privselect.mechanisms import Renyi as Renyi
     from privselect.pairs import DominatingPair as DominatingPair
     from privselect.selection import Selection as Selection
     from privselect.selection.compare import compare as compare

@@ -12,6 +12,7 @@ from privselect.mechanisms.laplace import Laplace
 from privselect.mechanisms.mixture import Mixture
 from privselect.mechanisms.points import Points
 from privselect.mechanisms.pure import Pure
+from privselect.mechanisms.renyi import Renyi
 
 __all__ = [
     "DPSGD",
@@ -26,4 +27,5 @@ __all__ = [
     "Mixture",
     "Points",
     "Pure",
+    "Renyi",
 ]
