@@ -19,6 +19,7 @@ SHOWN = {
     "Renyi(orders=((2.0, 0.1),))": ps.Renyi(((2, 0.1),)),
     "DiscreteGaussian(sigma=2.0)": ps.DiscreteGaussian(2),
     "DiscreteLaplace(scale=2.0)": ps.DiscreteLaplace(2),
+    "SampledGaussian(noise_multiplier=2.0, batch_size=1, records=10)": ps.SampledGaussian(2, 1, 10),
     "Geometric(mean=300.0)": ps.Geometric(mean=300),
     "Geometric(gamma=0.5, cap=9)": ps.Geometric(gamma=0.5, cap=9),
     "Finite(pmf=((0, 1), (5, 9)))": ps.Finite({0: 1, 5: 9}),

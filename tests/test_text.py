@@ -47,6 +47,15 @@ TYPED = [
     ("geometric()", "`geometric` needs exactly one of `mean` and `gamma`, got neither"),
     ("points()", "`points` needs at least one (epsilon, delta), got none"),
     ("points(3)", "points: each point must be a pair (epsilon, delta), got 3"),
+    ("renyi()", "`renyi` needs at least one (alpha, epsilon), got none"),
+    ("renyi(2)", "renyi: each order must be a pair (alpha, epsilon), got 2"),
+    ("renyi((1.0, 2))", "renyi: `alpha` must be in (1, inf), got 1.0"),
+    ("discrete_gaussian(sigma=1e7)", "discrete_gaussian: `sigma` must be in (0, 1e+06], got 1e7"),
+    ("discrete_laplace(scale=0)", "discrete_laplace: `scale` must be in [0.00142857, inf), got 0"),
+    (
+        "sampled_gaussian(noise_multiplier=1, batch_size=9, records=3)",
+        "sampled_gaussian: `batch_size` must be at most `records`, got 9 of 3",
+    ),
     ("1e400", "expected something like gaussian(sigma=4), got '1e400'"),
 ]
 

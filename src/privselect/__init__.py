@@ -38,6 +38,7 @@ _HOME = {
     "Points": "mechanisms",
     "Renyi": "mechanisms",
     "DPSGD": "mechanisms",
+    "SampledGaussian": "mechanisms",
     "GaussianDP": "mechanisms",
     "Mixture": "mechanisms",
     "Composed": "mechanisms",
@@ -70,6 +71,7 @@ if TYPE_CHECKING:
     from privselect.mechanisms import Points as Points
     from privselect.mechanisms import Pure as Pure
     from privselect.mechanisms import Renyi as Renyi
+    from privselect.mechanisms import SampledGaussian as SampledGaussian
     from privselect.pairs import DominatingPair as DominatingPair
     from privselect.selection import Selection as Selection
     from privselect.selection.compare import compare as compare

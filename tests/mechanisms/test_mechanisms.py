@@ -222,6 +222,12 @@ TEXTS = {
     "approximate(epsilon=0.4, delta=1e-09)": ps.Approximate(epsilon=0.4, delta=1e-9),
     "points((0.1, 0.001), (1, 1e-09))": ps.Points(((0.1, 1e-3), (1, 1e-9))),
     "points((0.1, 0.001), neighbours=add_remove)": ps.Points(((0.1, 1e-3),), neighbours=ADD_REMOVE),
+    "renyi((2, 0.1), (10, 0.6))": ps.Renyi(((2, 0.1), (10, 0.6))),
+    "renyi((2, 0.1), neighbours=add_remove)": ps.Renyi(((2, 0.1),), neighbours=ADD_REMOVE),
+    "discrete_gaussian(sigma=2)": ps.DiscreteGaussian(sigma=2),
+    "discrete_gaussian(sigma=2, neighbours=add_remove)": ps.DiscreteGaussian(sigma=2, neighbours=ADD_REMOVE),
+    "discrete_laplace(scale=2)": ps.DiscreteLaplace(scale=2),
+    "sampled_gaussian(noise_multiplier=1.1, batch_size=256, records=60000)": ps.SampledGaussian(1.1, 256, 60_000),
     "gdp(mu=1)": ps.GaussianDP(mu=1),
     "gdp(mu=1, delta=1e-09)": ps.GaussianDP(mu=1, delta=1e-9),
     "dpsgd(noise_multiplier=2, sampling_probability=0.1, steps=10)": SMALL,
@@ -259,6 +265,11 @@ SIMPLE = st.one_of(
     st.builds(ps.Approximate, epsilon=NUMBERS, delta=st.floats(0.0, 1.0, exclude_max=True)),
     st.builds(ps.GaussianDP, mu=NUMBERS, delta=st.floats(0.0, 1.0, exclude_max=True)),
     st.builds(ps.Points, st.lists(st.tuples(NUMBERS, st.floats(0.0, 1.0, exclude_max=True)), min_size=1, max_size=3).map(tuple)),
+    st.builds(ps.DiscreteGaussian, sigma=st.floats(1e-300, 1e6)),
+    st.builds(ps.DiscreteLaplace, scale=st.floats(1.0 / 700.0, 1e300)),
+    st.builds(
+        ps.Renyi, st.lists(st.tuples(st.floats(1.0, 1e300, exclude_min=True), st.floats(0.0, 1e300)), min_size=1, max_size=3).map(tuple)
+    ),
     st.builds(ps.DPSGD, noise_multiplier=NUMBERS, sampling_probability=st.floats(1e-300, 1.0), steps=st.integers(1, 10**9)),
 )
 COUNTS = st.one_of(
@@ -320,6 +331,12 @@ def test_the_curve_of_a_selection_is_a_pair_above_it(inner):
         assert np.all(order.hockey_stick(epsilon, side=-1) <= found.upper)
         assert order.p.sum() + order.p_only == pytest.approx(1.0, abs=1e-9)
         assert order.q.sum() + order.q_only == pytest.approx(1.0, abs=1e-9)
+
+
+def test_the_renyi_divergence_of_gaussian_dp():
+    orders = np.array([1.01, 2.0, 50.0])
+    np.testing.assert_allclose(ps.GaussianDP(mu=0.25).renyi_at(orders), ps.Gaussian(sigma=4).renyi_at(orders), rtol=1e-14)
+    assert np.all(np.isinf(ps.GaussianDP(mu=0.25, delta=1e-9).renyi_at(orders)))
 
 
 def test_one_number_or_many():

@@ -13,6 +13,7 @@ from privselect.mechanisms.mixture import Mixture
 from privselect.mechanisms.points import Points
 from privselect.mechanisms.pure import Pure
 from privselect.mechanisms.renyi import Renyi
+from privselect.mechanisms.sampled_gaussian import SampledGaussian
 
 __all__ = [
     "DPSGD",
@@ -28,4 +29,5 @@ __all__ = [
     "Points",
     "Pure",
     "Renyi",
+    "SampledGaussian",
 ]
