@@ -56,6 +56,38 @@ def test_one_order_gives_the_greatest_delta(alpha, divergence, epsilon):
     assert found <= closed * (1 + 1e-12)
 
 
+def touching(alpha, divergence, epsilon):
+    """``E(X - a)_+`` of the law on {x0, x1} that has mean 1 and the moment allowed: found by bisection, in very many digits."""
+    with mpmath.workdps(150):
+        alpha, divergence, a = mpmath.mpf(alpha), mpmath.mpf(divergence), mpmath.exp(mpmath.mpf(epsilon))
+        b, limit = alpha / (alpha - 1), mpmath.exp((alpha - 1) * divergence)
+
+        def points(log_s):
+            s = mpmath.exp(log_s)
+            root = ((1 + s) ** b - s**b) / (a * b)
+            return s ** (1 / (alpha - 1)) / root, (1 + s) ** (1 / (alpha - 1)) / root
+
+        low, high = mpmath.mpf(-700), mpmath.mpf(60)
+        for _ in range(420):
+            middle = (low + high) / 2
+            x0, x1 = points(middle)
+            allowed = x0**alpha + (x1**alpha - x0**alpha) * (1 - x0) / (x1 - x0) <= limit
+            low, high = (low, middle) if allowed else (middle, high)
+        x0, x1 = points(high)
+        return (1 - x0) / (x1 - x0) * (x1 - a)
+
+
+@pytest.mark.parametrize(
+    ("alpha", "divergence", "epsilon"), [(64.0, 0.01, 1.0), (64.0, 0.01, 2.5), (10.0, 0.6, 7.0), (17.7, 0.005, 4.5), (300.0, 0.3, 0.7)]
+)
+def test_tiny_deltas_keep_their_digits(alpha, divergence, epsilon):
+    true = touching(alpha, divergence, epsilon)
+    found = float(renyi_to_delta(alpha, divergence, np.array(epsilon)))
+    assert true < 1e-24
+    assert true <= found
+    assert found == pytest.approx(float(true), rel=1e-9)
+
+
 @pytest.mark.parametrize("alpha", [1.0 + 1e-9, 1.001, 1.1, 2.0, 7.5, 300.0, 1e6, 1e12, 1e300])
 @pytest.mark.parametrize("divergence", [1e-300, 1e-12, 1e-3, 0.5, 30.0, 1e4, 1e300])
 def test_no_order_is_too_extreme(alpha, divergence):
