@@ -55,7 +55,11 @@ class Mechanism(Described):
     @property
     def brackets(self) -> tuple[Bracket, ...]:
         """The ordered pairs of neighbours, made once."""
-        return _cached_brackets(self, ACCURACY)
+        return self.brackets_within(ACCURACY)
+
+    def brackets_within(self, accuracy: float) -> tuple[Bracket, ...]:
+        """The same for an accuracy in epsilon, where that can be chosen."""
+        return _cached_brackets(self, accuracy)
 
     def as_parts(self) -> tuple[tuple[Mechanism, int], ...]:
         """What it is composed of, and how many times each: itself, once, for most."""
@@ -79,7 +83,7 @@ class Mechanism(Described):
         """
         wanted = check_array("delta", delta, OPEN_UNIT)
         asked = check_accuracy(accuracy)
-        brackets = _cached_brackets(self, asked or ACCURACY)
+        brackets = self.brackets_within(asked or ACCURACY)
         uppers = [bracket.upper.epsilon_at(wanted, side=1) for bracket in brackets]
         lowers = [low.epsilon_at(wanted, side=-1) for bracket in brackets for low in bracket.lowers]
         return within(_greatest(uppers, lowers), asked)

@@ -17,11 +17,10 @@ from privselect.text import register
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
     from privselect.pairs import Bracket
-
-    import numpy as np
 
 
 @register

@@ -76,7 +76,7 @@ def gaussian_bracket(mu: float, cell: float = CELL) -> Bracket:
         odds = np.exp(-600.0)  # far less than the truth allows
         return Bracket(everything, (DominatingPair(np.array([odds, 1.0 - odds]), np.array([1.0 - odds, odds])),))
     steps = int(reach / cell)
-    middle = np.arange(-steps, steps + 1) * cell
+    middle = np.arange(-steps, steps + 1, dtype=np.float64) * cell
     shifted, centred = normal_cells(middle - 0.5 * mu), normal_cells(middle + 0.5 * mu)
     return Bracket(connect_the_dots(mu * middle, shifted, centred), (merge_cells(shifted, centred),))
 

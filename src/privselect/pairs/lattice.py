@@ -33,6 +33,11 @@ class LatticePair:
     q_only: float
     slack: float
 
+    @property
+    def losses(self) -> Floats:
+        """Of each outcome."""
+        return np.asarray(self.index * self.spacing, dtype=np.float64)
+
 
 def lattice_above(pair: DominatingPair, spacing: float) -> LatticePair:
     """Connect the dots: each outcome is split between the two multiples of the spacing around it, keeping both its masses."""
@@ -53,7 +58,7 @@ def lattice_below(pair: DominatingPair, spacing: float) -> LatticePair:
     inside = high_q > 0.0  # the others lie on a knot
     knots, place = np.unique(np.concatenate([lower, lower[inside] + 1]), return_inverse=True)
     ratio = np.exp(knots * spacing)
-    q = np.bincount(place, weights=np.concatenate([low_q, high_q[inside]]))
+    q = np.bincount(place, weights=np.concatenate([low_q, high_q[inside]])).astype(np.float64)
     starts = place[: len(lower)][inside]
     below, above = (np.bincount(starts, weights=masses[inside], minlength=len(knots)) for masses in (low_q, high_q))
     # Of the cell that starts at the knot; across a gap H is a line.
@@ -128,7 +133,7 @@ def _split(pair: DominatingPair, spacing: float) -> tuple[Indices, Floats, Float
 
 def _gathered(index: Indices, q: Floats) -> tuple[Indices, Floats]:
     found, place = np.unique(index, return_inverse=True)
-    masses = np.bincount(place, weights=q)
+    masses = np.bincount(place, weights=q).astype(np.float64)
     return found[masses > 0.0], masses[masses > 0.0]
 
 

@@ -1,4 +1,4 @@
-"""Composition on dp-accounting's privacy loss distributions, brought back as a pair."""
+"""dp-accounting's privacy loss distributions as a pair."""
 
 from __future__ import annotations
 
@@ -8,19 +8,17 @@ import numpy as np
 
 from privselect.pairs.cells import LARGEST_LOSS
 from privselect.pairs.curve import pair_from_curve
-from privselect.pairs.dominating import DominatingPair
-from privselect.pairs.few import are_few, compose_few
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from privselect.pairs.dominating import DominatingPair
 
     Floats = NDArray[np.float64]
 
 _KNOTS = 6000
 _UNIT_ROUNDOFF = 2.0**-53
 _LOSS_ROUNDING = 4e-13  # of a loss on the lattice and of a knot, up to 700
-_MOST_LOST = 0.5  # of a run's mass beyond the lattice: composing it says nothing any more
-_STEP_TAIL = 1e-18  # mass of one step's lattice that may be cut off (and is then charged as infinite loss)
 
 
 def pair_from_pld(remove: Any, add: Any, times: int) -> DominatingPair:
@@ -36,37 +34,6 @@ def pair_from_pld(remove: Any, add: Any, times: int) -> DominatingPair:
     knots = np.minimum(spacing * np.arange(0, int(np.ceil(highest / spacing)) + stride + 1, stride, dtype=np.float64), LARGEST_LOSS)
     knots = np.unique(knots)
     return pair_from_curve(knots, _curve(remove, times, knots), _curve(add, times, knots))
-
-
-def compose_pair(pair: DominatingPair, times: int) -> DominatingPair:
-    """A pair that dominates ``times`` independent runs of the given one."""
-    if times == 1 or len(pair.p) == 0:
-        return pair  # one run, or one that leaks everything already
-    if are_few(pair, times):
-        return compose_few(pair, times)
-    from dp_accounting.pld import pld_pmf
-
-    # The lattice covers all but a tail far below any delta asked for; connecting the dots charges that tail.
-    top = min(max(_reach(pair), _reach(pair.reverse), 1e-9), 200.0)
-    spread = top * np.sqrt(times)
-    spacing = float(np.clip(spread / 40_000, 1e-6, 0.05))
-    reach = int(np.ceil(top / spacing)) + 1
-    lattice = np.arange(-reach, reach + 1) * spacing
-
-    if max(float(one.hockey_stick(top, side=1)) for one in (pair, pair.reverse)) > _MOST_LOST:
-        return DominatingPair(np.array([]), np.array([]), 1.0, 1.0)
-
-    def composed(one: DominatingPair) -> Any:
-        deltas = np.minimum.accumulate(one.hockey_stick(lattice, side=1))
-        step = pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(spacing, -reach, reach, deltas)
-        return step.to_dense_pmf().self_compose(times).to_dense_pmf()
-
-    return pair_from_pld(composed(pair), composed(pair.reverse), times)
-
-
-def _reach(pair: DominatingPair) -> float:
-    """A loss beyond which hardly any mass of finite loss lies."""
-    return min(float(pair.losses[-1]), float(pair.epsilon_at(pair.p_only + _STEP_TAIL, side=1))) if len(pair.losses) else 0.0
 
 
 def _highest_loss(pmf: Any) -> float:

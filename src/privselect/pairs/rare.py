@@ -88,5 +88,9 @@ def _part(pair: DominatingPair, size: float, *, large: bool) -> DominatingPair:
 
 
 def _expected(parts: Pairs, size: float) -> float:
-    large = [(np.abs(pair.losses) > size, pair, times) for pair, times in parts]
-    return max(sum(times * float(masses(pair)[far].sum()) for far, pair, times in large) for masses in (lambda o: o.p, lambda o: o.q))
+    """How many large losses are expected, under that law which has more."""
+    far = [(np.abs(pair.losses) > size, pair, times) for pair, times in parts]
+    return max(
+        sum(times * float(pair.p[large].sum()) for large, pair, times in far),
+        sum(times * float(pair.q[large].sum()) for large, pair, times in far),
+    )

@@ -97,4 +97,5 @@ def within_reach(parts: Pairs, most: float) -> Pairs:
     if mean <= 0.7 * most:
         return parts
     fewer = [(pair, int(times * 0.5 * most / mean)) for pair, times in parts]
-    return [(pair, times) for pair, times in fewer if times] or [max(((pair, 1) for pair, _ in parts), key=lambda one: float(one[0].losses @ one[0].p))]
+    worst = max(parts, key=lambda part: float(part[0].losses @ part[0].p))
+    return [(pair, times) for pair, times in fewer if times] or [(worst[0], 1)]

@@ -14,6 +14,8 @@ from privselect.selection.field import TOLERANCE
 from privselect.selection.search import LARGEST_EPSILON
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from privselect.counts.base import Count
     from privselect.pairs import Bracket, DominatingPair
 
@@ -54,7 +56,12 @@ class Accountant:
 
     def upper(self, epsilon: float) -> float:
         """The least of Exact, Ratio and, for bounded K, plain composition."""
-        return self._least(ExactUpper(self.bracket.upper, self.count), min(epsilon, LARGEST_EPSILON))
+        return self.curve()(epsilon)
+
+    def curve(self) -> Callable[[float], float]:
+        """The same as a function to be asked again and again, at epsilons in ascending order: neighbours share a mesh."""
+        exact = ExactUpper(self.bracket.upper, self.count)
+        return lambda epsilon: self._least(exact, min(epsilon, LARGEST_EPSILON))
 
     def lower(self, epsilon: float) -> float:
         """The greatest over the dominated pairs at hand; 0 where there is none."""

@@ -19,7 +19,7 @@ from privselect.selection.liu_talwar import liu_talwar_epsilon
 from privselect.selection.paper import cor_binomial_to_poisson_epsilon, thm_hs_bin_epsilon, thm_negbin_epsilon
 from privselect.selection.pointwise import pointwise_delta
 from privselect.selection.ratio import ratio_epsilon
-from privselect.selection.renyi import ORDERS, curve_through, lem_rdp_to_dp_epsilon, thm_rdp_negbin, thm_rdp_poisson
+from privselect.selection.renyi import lem_rdp_to_dp_epsilon, profile_of, selection_curve
 from privselect.selection.search import LARGEST_EPSILON, solve_epsilon
 from privselect.selection.selection import Selection
 
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Curve = Callable[[Floats], Floats]
 
-# Fractional orders are cheap while they are small, whole ones when they are large.
-_RENYI_ORDERS = np.unique(np.where(ORDERS > 64.0, np.round(ORDERS), ORDERS)[ORDERS < 1e4][::2])
 _MOST_RUNS, _LARGEST_MEAN_LOSS = 10**6, 100.0  # plain composition beyond these is of no use to anyone
 
 _ALONE = "one trial alone: no law of K was given"
@@ -139,7 +137,7 @@ def compare(mechanism: Mechanism, *, delta: float) -> Comparison:
     for name, value in bounds.items():
         if value is not None and math.isinf(_upper(value)):
             notes[name] = f"infinite: nothing below {LARGEST_EPSILON:g} proved at delta {at:g}"
-    if math.isinf(_upper(bounds["renyi"])) and not _renyi_points(base)[0].size:
+    if math.isinf(_upper(bounds["renyi"])) and not np.isfinite(base.renyi_at(1.001)):
         notes["renyi"] = "infinite: a trial may leak everything, so no Renyi divergence of it is finite"
     runs = composed_runs(count)
     if "composition" not in notes:
@@ -178,13 +176,7 @@ def paper(mechanism: Mechanism, count: Count, delta: float) -> float:
 
 def renyi(mechanism: Mechanism, count: Count, delta: float) -> float:
     """Papernot and Steinke's bound, converted by lem:rdp_to_dp."""
-    _refuse_cap("no Renyi bound is known", count)
-    curve = curve_through(*_renyi_points(mechanism))
-    if isinstance(count, Truncated):
-        return lem_rdp_to_dp_epsilon(lambda a: thm_rdp_negbin(curve, count, a), delta)
-    if isinstance(count, Poisson):
-        return lem_rdp_to_dp_epsilon(lambda a: thm_rdp_poisson(curve, profile_of(mechanism), count, a), delta)
-    raise NotCoveredError(f"no Renyi bound is known for {count.text_name} K")
+    return lem_rdp_to_dp_epsilon(selection_curve(mechanism, count), delta)
 
 
 def liu_talwar(mechanism: Mechanism, count: Count, delta: float) -> float:
@@ -225,12 +217,6 @@ def composed_runs(count: Count) -> int:
     return max(math.ceil(count.expected() * (1.0 - 1e-12)), 1)
 
 
-def profile_of(mechanism: Mechanism) -> Curve:
-    """The mechanism's privacy profile, the greater of the two orders of the neighbours, rounded up."""
-    pairs = [bracket.upper for bracket in mechanism.brackets]
-    return lambda epsilon: np.maximum.reduce([pair.hockey_stick(epsilon, side=1) for pair in pairs])
-
-
 def _refuse_cap(complaint: str, count: Count) -> None:
     if count.cap is not None:
         raise NotCoveredError(f"{complaint} for a capped law of K")
@@ -239,19 +225,6 @@ def _refuse_cap(complaint: str, count: Count) -> None:
 @lru_cache(maxsize=8)
 def _repeated(mechanism: Mechanism, runs: int) -> tuple[DominatingPair, ...]:
     return mechanism.repeated(runs)
-
-
-@lru_cache(maxsize=32)
-def _renyi_points(mechanism: Mechanism) -> tuple[Floats, Floats]:
-    """Orders with finite divergences, from 1 up to where ``D_a`` alone outweighs all that a larger order can save (at most ~100/(a-1))."""
-    orders, divergences = [], []
-    for block in np.array_split(_RENYI_ORDERS, 24):
-        values = mechanism.renyi_at(block)
-        orders.append(block[np.isfinite(values)])
-        divergences.append(values[np.isfinite(values)])
-        if not values[-1] < min(LARGEST_EPSILON, 1e4 / (block[-1] - 1.0)):
-            break
-    return np.concatenate(orders), np.concatenate(divergences)
 
 
 # -- showing ---------------------------------------------------------------------------------------------------------------

@@ -6,14 +6,17 @@ orders of the neighbours, infinite where nothing is known.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from privselect.counts import Poisson
 from privselect.counts.truncated import Truncated
+from privselect.errors import NotCoveredError
 from privselect.parameters import NON_NEGATIVE, OPEN_UNIT, Range, check_array, check_number
 from privselect.selection.paper import covered
+from privselect.selection.search import LARGEST_EPSILON
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from privselect.counts.base import Count
+    from privselect.mechanisms.base import Mechanism
     from privselect.pairs import DominatingPair
 
     Floats = NDArray[np.float64]
@@ -29,6 +33,8 @@ if TYPE_CHECKING:
 # Neighbours differ by 2%: the loss in an optimum over alpha is of second order in that.
 ORDERS = 1.0 + np.geomspace(1e-3, 1e6, 1050)
 _UP = 1.0 + 1e-12
+# Fractional orders are cheap while they are small, whole ones when they are large.
+_ASKED = np.unique(np.where(ORDERS > 64.0, np.round(ORDERS), ORDERS)[ORDERS < 1e4][::2])
 _CHUNK = 2_000_000  # numbers held at once
 
 
@@ -110,6 +116,36 @@ def curve_through(orders: ArrayLike, values: ArrayLike) -> Curve:
         return np.asarray(between / (alpha - 1.0) * _UP)
 
     return curve
+
+
+@lru_cache(maxsize=32)
+def curve_of(mechanism: Mechanism) -> Curve:
+    """The mechanism's Renyi curve, from orders up to where ``D_a`` alone outweighs all that a larger one can save (about 100/(a-1))."""
+    orders, divergences = [], []
+    for block in np.array_split(_ASKED, 24):
+        values = mechanism.renyi_at(block)
+        orders.append(block)
+        divergences.append(values)
+        if not values[-1] < min(LARGEST_EPSILON, 1e4 / (block[-1] - 1.0)):
+            break
+    return curve_through(np.concatenate(orders), np.concatenate(divergences))
+
+
+def selection_curve(mechanism: Mechanism, count: Count) -> Curve:
+    """The selection's Renyi curve, by the theorem for its law of K."""
+    if count.cap is not None:
+        raise NotCoveredError("no Renyi bound is known for a capped law of K")
+    if isinstance(count, Truncated):
+        return lambda alpha: thm_rdp_negbin(curve_of(mechanism), count, alpha)
+    if isinstance(count, Poisson):
+        return lambda alpha: thm_rdp_poisson(curve_of(mechanism), profile_of(mechanism), count, alpha)
+    raise NotCoveredError(f"no Renyi bound is known for {count.text_name} K")
+
+
+def profile_of(mechanism: Mechanism) -> Curve:
+    """The mechanism's privacy profile, the greater of the two orders of the neighbours, rounded up."""
+    pairs = [bracket.upper for bracket in mechanism.brackets]
+    return lambda epsilon: np.maximum.reduce([pair.hockey_stick(epsilon, side=1) for pair in pairs])
 
 
 def renyi_of_pair(pair: DominatingPair, alpha: ArrayLike) -> Floats:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from privselect.counts.base import Count
-from privselect.errors import ParameterError
+from privselect.errors import NotCoveredError, ParameterError
 from privselect.interval import Interval
-from privselect.mechanisms.base import Mechanism, plain
+from privselect.mechanisms.base import Mechanism, check_accuracy, check_orders, plain, within
 from privselect.pairs import Bracket, pair_from_curve
+from privselect.pairs.compose import ACCURACY
 from privselect.parameters import OPEN_UNIT, REAL, check_array, check_number, shown
 from privselect.selection.accountant import Accountant
 from privselect.selection.exact import ExactLower
@@ -32,8 +33,9 @@ if TYPE_CHECKING:
 _ROUNDING = 1e-15  # of a sum of numbers below 1
 _MOST_COMPOSED = 32  # a bounded K up to this is also bounded by releasing every trial
 _MOST_COMPOSED_ALONE = 1000
-_CURVE_FALL = 0.15  # fall of log delta between the knots of a nested selection's curve
-_CURVE_FLOOR = 1e-25  # where that curve stops; the rest counts as infinite loss
+_CURVE_FALL = 0.15  # fall of log delta between the knots of a nested selection's curve, and twice that
+_CURVE_DEEP = 1e-12  # below this
+_CURVE_FLOOR = 1e-40  # where that curve stops; the rest counts as infinite loss
 _ORDERS_AT = (1e-2, 1e-4, 1e-6, 1e-9)  # deltas for which a nested selection offers its worst orders
 
 
@@ -66,17 +68,30 @@ class Selection(Mechanism):
         lowers = np.minimum(_each(self._lower, eps), uppers) if proved else None
         return Interval(None if lowers is None else plain(lowers), plain(uppers))
 
-    def epsilon_at(self, delta: ArrayLike) -> Interval:
+    def epsilon_at(self, delta: ArrayLike, *, accuracy: float | None = None) -> Interval:
         """The selection is (epsilon, delta)-DP: the least epsilon >= 0 for one or many deltas.
 
-        Where epsilon is beyond 700, the lower end says 700, and the upper end may be infinite.
+        Where epsilon is beyond 700, the lower end says 700, and the upper end may be infinite. With ``accuracy``, the ends are at most
+        that far apart, relative; an accuracy that cannot be reached is refused.
         """
         wanted = check_array("delta", delta, OPEN_UNIT)
-        proved = all(bracket.lowers for bracket in self.mechanism.brackets)
-        pairs = [_epsilon_interval(self._accountants(), d) for d in wanted.ravel().tolist()]
+        asked = check_accuracy(accuracy)
+        accountants = _cached_accountants(self, asked or ACCURACY)
+        proved = all(accountant.bracket.lowers for accountant in accountants)
+        pairs = [_epsilon_interval(accountants, d) for d in wanted.ravel().tolist()]
         uppers = np.array([upper for _, upper in pairs]).reshape(wanted.shape)
         lowers = np.array([lower for lower, _ in pairs]).reshape(wanted.shape)
-        return Interval(plain(lowers) if proved else None, plain(uppers))
+        return within(Interval(plain(lowers) if proved else None, plain(uppers)), asked)
+
+    def renyi_at(self, alpha: ArrayLike) -> Floats:
+        """By Papernot and Steinke's theorem for the law of K; infinite where there is none."""
+        from privselect.selection.renyi import selection_curve
+
+        orders = check_orders(alpha)
+        try:
+            return selection_curve(self.mechanism, self.count)(orders)
+        except NotCoveredError:
+            return np.full(orders.shape, np.inf)
 
     def selection_gap(self, delta: float) -> float:
         """``upper/lower - 1`` in epsilon with both ends on the same discrete pair: what the selection step alone leaves open."""
@@ -88,7 +103,7 @@ class Selection(Mechanism):
         return upper / lower - 1.0 if lower > 0.0 else (0.0 if upper == 0.0 else math.inf)
 
     def _accountants(self) -> tuple[Accountant, ...]:
-        return _cached_accountants(self)
+        return _cached_accountants(self, ACCURACY)
 
     def _upper(self, epsilon: float) -> float:
         # A symmetric mechanism, and an add/remove one with both orders at hand, is its own reverse.
@@ -105,7 +120,7 @@ class Selection(Mechanism):
         """Upper: the whole curve as a pair. Lower: a few real orders, each a pair of its own; their envelope is no lower bound."""
         accountants = {a.bracket.direction: a for a in self._accountants()}
         opposite = {"both": "both", "remove": "add", "add": "remove"}
-        uppers = {direction: cache(accountant.upper) for direction, accountant in accountants.items()}
+        uppers = {direction: cache(accountant.curve()) for direction, accountant in accountants.items()}
         knots = _knots(lambda epsilon: max(upper(epsilon) for upper in uppers.values()))
         curves = {direction: np.array([upper(epsilon) for epsilon in knots]) for direction, upper in uppers.items()}
         return tuple(
@@ -155,14 +170,15 @@ def _knots(upper: Callable[[float], float]) -> list[float]:
         knots.append(knots[-1] + step)
         if value == there < 1.0:
             break
-        step *= min(max(_CURVE_FALL / max(fall, 1e-9), 0.2), 2.0)
+        wanted = _CURVE_FALL if there > _CURVE_DEEP else 2.0 * _CURVE_FALL
+        step *= min(max(wanted / max(fall, 1e-9), 0.2), 2.0)
         value = there
     return knots
 
 
 @lru_cache(maxsize=64)
-def _cached_accountants(selection: Selection) -> tuple[Accountant, ...]:
-    brackets = selection.mechanism.brackets
+def _cached_accountants(selection: Selection, accuracy: float) -> tuple[Accountant, ...]:
+    brackets = selection.mechanism.brackets_within(accuracy)
     largest = selection.count.largest
     # Without K = 1 nothing but composition bounds the largest losses.
     most = _MOST_COMPOSED if np.isfinite(selection.count.log_pmf(1)) else _MOST_COMPOSED_ALONE
