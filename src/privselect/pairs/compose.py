@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,18 +14,18 @@ from privselect.pairs.dominating import DominatingPair
 from privselect.pairs.few import are_few, compose_few
 from privselect.pairs.lattice import lattice_above, lattice_below
 from privselect.pairs.profile import Profile
-from privselect.pairs.rare import terms
+from privselect.pairs.rare import split
 from privselect.pairs.resolution import Resolution, resolution_for, within_reach
 from privselect.pairs.tilted import convolved
 from privselect.pairs.tiny import SMALLEST, merge_tiny
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from privselect.pairs.lattice import LatticePair
-    from privselect.pairs.rare import Term
+    from privselect.pairs.rare import Split
     from privselect.pairs.tilted import Dense
 
     Floats = NDArray[np.float64]
@@ -96,21 +96,16 @@ def _on_lattice(parts: Parts, resolution: Resolution) -> Bracket:
 
 def compose_above(parts: Pairs, resolution: Resolution) -> DominatingPair:
     """A pair that dominates the composition."""
-    found, left_out = terms(parts, resolution.large, FLOOR)
-    leaks = [_leak(parts, only) + left_out for only in ("p_only", "q_only")]
-    slack = 0.0
+    leaks, slack = [_leak(parts, only) for only in ("p_only", "q_only")], 0.0
     halves: tuple[list[Profile], list[Profile]] = ([], [])
-    for term in found:
-        dense, unsure = _composed(term, resolution, 1)
+    for dense, unsure in _laws_above(parts, resolution):
         slack = max(slack, unsure)
-        leaks = [leak + 4.0 * FLOOR for leak in leaks]  # each of two transforms leaves out this much at either end
-        if dense is not None:
-            leaks = [leaks[0] + dense.lost_p, leaks[1] + dense.lost_q]
-            for half, profile in zip(halves, (Profile.of(dense), Profile.reversed(dense)), strict=True):
-                half.append(profile)
+        leaks = [leaks[0] + dense.lost_p + 2.0 * FLOOR, leaks[1] + dense.lost_q + 2.0 * FLOOR]
+        for half, profile in zip(halves, (Profile.of(dense), Profile.reversed(dense)), strict=True):
+            half.append(profile)
     if max(leaks) >= 1.0 or slack > 1.0:
         return _EVERYTHING
-    knots = np.unique(np.concatenate([_needed(half) for half in halves]))
+    knots = np.unique(np.concatenate([_needed(half, resolution.fine) for half in halves]))
     # A loss may be off by the slack, and a mass by as much of itself: what is found at a knot holds that much further out.
     grown = math.exp(2.0 * slack) * (1.0 + _ROUNDING)
     values = [np.minimum(_total(half, knots) * grown + leak, 1.0) for half, leak in zip(halves, leaks, strict=True)]
@@ -125,28 +120,81 @@ def compose_below(parts: Pairs, resolution: Resolution) -> DominatingPair:
     What is left of the outcomes is one more outcome, which is not listed: the masses may sum to less than 1.
     """
     slack, p, q = 0.0, [np.zeros(0)], [np.zeros(0)]
-    for term in terms(parts, resolution.large, FLOOR)[0]:
-        dense, unsure = _composed(term, resolution, -1)
+    for dense, unsure in _laws_below(parts, resolution):
         slack = max(slack, unsure)
-        if dense is not None:
-            starts = _starts(dense)
-            p.append(np.add.reduceat(dense.p, starts))
-            q.append(np.add.reduceat(dense.q, starts))
+        starts = _starts(dense, resolution.fine)
+        p.append(np.add.reduceat(dense.p, starts))
+        q.append(np.add.reduceat(dense.q, starts))
     leaks = _leak(parts, "p_only"), _leak(parts, "q_only")
     return merge_tiny(np.concatenate(p), np.concatenate(q), *leaks, rounding=2.0 * slack + _ROUNDING)
 
 
-def _composed(term: Term, resolution: Resolution, side: int) -> tuple[Dense | None, float]:
-    """The composed law of a term, bounded on one side, and how far it may be off; None where nothing of it is to be told."""
-    usual, slack = _on(term.usual, resolution.spacing, side)
-    dense = convolved(usual, FLOOR, LARGEST, side, 0.0 if term.rare else term.log_count)
-    if not term.rare or dense is None:
-        return dense, slack
-    # The sum of the usual losses is wide enough for the coarser lattice that the large ones need.
+def _laws_above(parts: Pairs, resolution: Resolution) -> Iterator[tuple[Dense, float]]:
+    """Masses that dominate, in all, those composed, and how far they may be off: sums without large losses, and sums with some.
+
+    A rare outcome stands in for one usual step. The sum of the other usual steps is dominated by that of all of them.
+    """
+    halves = [(split(pair, resolution.large), times) for pair, times in parts]
+    usual, slack = _on([(half.usual, times) for half, times in halves], resolution.spacing, 1)
+    dense = convolved(usual, FLOOR, LARGEST, 1)
+    if dense is None:
+        return
+    yield dense, slack
+    instead = [(half.instead, times) for half, times in halves if len(half.rare.p)]
+    if instead:
+        summed, more = _on([(_pair_of(dense), 1)], resolution.coarse, 1)
+        rare, _ = _on(instead, resolution.coarse, 1)
+        some = convolved(summed, FLOOR, LARGEST, 1, rare)
+        if some is not None:
+            yield some, slack + more + _rare_slack(rare, halves)
+
+
+def _laws_below(parts: Pairs, resolution: Resolution) -> Iterator[tuple[Dense, float]]:
+    """The same from below: with a large loss, only so many usual steps are counted as are left if as many are large as ever matter."""
+    halves = [(split(pair, resolution.large), times) for pair, times in parts]
+    usual, slack = _on([(half.usual, times) for half, times in halves], resolution.spacing, -1)
+    dense = convolved(usual, FLOOR, LARGEST, -1)
+    if dense is not None:
+        yield dense, slack
+    instead = [(half.instead, times) for half, times in halves if len(half.rare.p)]
+    if not instead:
+        return
+    most_large = [_most_large(half, times) for half, times in halves]
+    left = [(half.usual, times - large) for (half, times), large in zip(halves, most_large, strict=True) if times > large]
+    rare, _ = _on(instead, resolution.coarse, -1)
+    masses = [math.prod(half.kept[law] ** large for (half, _), large in zip(halves, most_large, strict=True)) for law in (0, 1)]
+    if left:
+        laws, slack = _on(left, resolution.spacing, -1)
+        dense = convolved(laws, FLOOR, LARGEST, -1)
+        if dense is None:
+            return
+        pair = _pair_of(dense)
+        pair = DominatingPair(pair.p * masses[0], pair.q * masses[1])
+    else:
+        slack, pair = 0.0, DominatingPair(np.array(masses[:1]), np.array(masses[1:]))
+    summed, more = _on([(pair, 1)], resolution.coarse, -1)
+    some = convolved(summed, FLOOR, LARGEST, -1, rare)
+    if some is not None:
+        # More large losses than were counted have a chance below 1e-60: far less than this of all that is told.
+        yield replace(some, p=some.p * (1.0 - 1e-9), q=some.q * (1.0 - 1e-9)), slack + more + _rare_slack(rare, halves)
+
+
+def _rare_slack(rare: Sequence[tuple[LatticePair, int]], halves: Sequence[tuple[Split, int]]) -> float:
+    """How far the large losses may be off: as many of them as ever matter."""
+    return max(law.slack for law, _ in rare) * sum(_most_large(half, times) for half, times in halves)
+
+
+def _most_large(half: Split, times: int) -> int:
+    """A number of large losses that is exceeded with a chance below 1e-60 under either law."""
+    if not len(half.rare.p):
+        return 0
+    expected = times * max(float(half.rare.p.sum()), float(half.rare.q.sum()))
+    return min(next(k for k in range(times + 1) if (k + 1) * math.log(expected) - math.lgamma(k + 2) < -139.0 or k == times), times)
+
+
+def _pair_of(dense: Dense) -> DominatingPair:
     proper = (dense.p > SMALLEST) & (dense.q > SMALLEST)
-    summed, more = _on([(DominatingPair(dense.p[proper], dense.q[proper]), 1)], resolution.coarse, side)
-    rare, most = _on(term.rare, resolution.coarse, side)
-    return convolved([*summed, *rare], FLOOR, LARGEST, side, term.log_count), slack + more + most
+    return DominatingPair(dense.p[proper], dense.q[proper])
 
 
 def _on(parts: Pairs, spacing: float, side: int) -> tuple[list[tuple[LatticePair, int]], float]:
@@ -155,11 +203,11 @@ def _on(parts: Pairs, spacing: float, side: int) -> tuple[list[tuple[LatticePair
     return laws, sum(times * law.slack for law, times in laws)
 
 
-def _needed(half: list[Profile]) -> Floats:
+def _needed(half: list[Profile], fine: float) -> Floats:
     """Where the sum of the curves must be known: each one's own knots, where it counts."""
     chosen = [np.zeros(1)]
     for profile in half:
-        knots = profile.knots()
+        knots = profile.knots(fine)
         chosen.append(knots[profile.at(knots) >= _COUNTS * _total(half, knots)] if len(half) > 1 else knots)
     return np.concatenate(chosen)
 
@@ -168,9 +216,9 @@ def _total(half: list[Profile], epsilon: Floats) -> Floats:
     return np.asarray(sum(profile.at(epsilon) for profile in half))
 
 
-def _starts(dense: Dense) -> NDArray[np.int64]:
+def _starts(dense: Dense, fine: float) -> NDArray[np.int64]:
     """Where the cells to merge begin."""
-    knots = np.concatenate([-Profile.reversed(dense).knots(), Profile.of(dense).knots()])
+    knots = np.concatenate([-Profile.reversed(dense).knots(fine), Profile.of(dense).knots(fine)])
     index = np.rint(knots / dense.spacing).astype(np.int64) - dense.first
     return np.unique(np.clip(np.append(index, 0), 0, len(dense.p) - 1))
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
+    Part = tuple[Floats, Floats, int]  # logs of the masses, losses, and how many times it comes
 
 _CLOSE = 0.05  # a tilt is good enough if it is this near the best, in units of the depth
 
@@ -20,27 +21,34 @@ _CLOSE = 0.05  # a tilt is good enough if it is this near the best, in units of 
 class Cumulants:
     """``K(t) = log E e^(t L)`` for L the sum of independent losses under the second law, with two derivatives.
 
-    Each part is given by the logs of its masses, its losses, and how many times it comes.
+    With ``rare`` parts, L is the sum of the others and of those large losses that came, given that at least one did: a part of
+    generating function R(t) that may come at each of n runs brings in the factor ``(1 + R)^n``, all of them ``prod (1 + R)^n - 1``.
     """
 
-    def __init__(self, parts: Sequence[tuple[Floats, Floats, int]]) -> None:
-        self._parts = parts
+    def __init__(self, parts: Sequence[Part], rare: Sequence[Part] = ()) -> None:
+        self._parts, self._rare = parts, rare
 
     def at(self, tilts: Floats) -> tuple[Floats, Floats, Floats]:
         """K, K' (the tilted mean) and K'' (the tilted variance) at each tilt."""
         value, mean, variance = np.zeros_like(tilts), np.zeros_like(tilts), np.zeros_like(tilts)
-        for log_q, losses, times in self._parts:
-            exponents = log_q + tilts[:, None] * losses
-            top = exponents.max(axis=1, keepdims=True)
-            with np.errstate(under="ignore"):
-                weights = np.exp(exponents - top)
-                total = weights.sum(axis=1)
-                first = weights @ losses / total
-                second = np.einsum("ij,ij->i", weights, (losses - first[:, None]) ** 2) / total
-            value += times * (np.log(total) + top[:, 0])
-            mean += times * first
-            variance += times * second
-        return value, mean, variance
+        for part in self._parts:
+            log_sum, first, second = _moments(part, tilts)
+            value += part[2] * log_sum
+            mean += part[2] * first
+            variance += part[2] * second
+        if not self._rare:
+            return value, mean, variance
+        rate, slope, curvature = np.zeros_like(tilts), np.zeros_like(tilts), np.zeros_like(tilts)
+        for part in self._rare:
+            log_sum, first, second = _moments(part, tilts)
+            share = np.exp(log_sum - np.logaddexp(0.0, log_sum))
+            rate += part[2] * np.logaddexp(0.0, log_sum)
+            slope += part[2] * share * first
+            curvature += part[2] * share * (second + (1.0 - share) * first**2)
+        with np.errstate(under="ignore"):
+            some = np.maximum(-np.expm1(-rate), 1e-300)  # the chance of at least one, under the tilt
+            spread = curvature / some - slope**2 * np.exp(-rate) / some**2
+        return value + rate + np.log(some), mean + slope / some, variance + np.maximum(spread, 0.0)
 
     def high_end(self, depth: float) -> tuple[float, float]:
         """A tilt t > 1, and the loss x above which it proves that the first law has at most ``e^-depth``.
@@ -71,3 +79,16 @@ class Cumulants:
             wanted, most = step - excess / slope, min(too_large, 2.0 * step)
             step = wanted if too_small < wanted < most else 2.0 * step if math.isinf(too_large) else 0.5 * (too_small + too_large)
         return found
+
+
+def _moments(part: Part, tilts: Floats) -> tuple[Floats, Floats, Floats]:
+    """Of one run: the log of ``sum q e^(t loss)``, and mean and variance of the loss under the tilted masses."""
+    log_q, losses, _ = part
+    exponents = log_q + tilts[:, None] * losses
+    top = exponents.max(axis=1, keepdims=True)
+    with np.errstate(under="ignore"):
+        weights = np.exp(exponents - top)
+        total = weights.sum(axis=1)
+        first = weights @ losses / total
+        second = np.einsum("ij,ij->i", weights, (losses - first[:, None]) ** 2) / total
+    return np.log(total) + top[:, 0], first, second

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 _UNIT_ROUNDOFF = 2.0**-53
-_FINE = 2e-5  # what the chord between two knots may add to delta, for each unit of its log: less than that of epsilon
 
 
 class Profile:
@@ -49,13 +48,14 @@ class Profile:
         after = np.append(self._heights, 0.0)
         return np.asarray(after[place] + share * (after[place + 1] - after[place]))
 
-    def knots(self) -> Floats:
+    def knots(self, fine: float) -> Floats:
         """Epsilons, multiples from 0 to the last, so many that the chord between two of them is hardly above the curve.
 
+        It may add ``fine`` to delta for each unit of its log: that much of epsilon, or less.
         A cell of width w in epsilon around losses of first-law density f has a chord at most ``f w^2 / 4`` above its tangents.
         """
         height = np.maximum(self._heights, 1e-300)
-        allowed = 4.0 * _FINE * height * np.maximum(1.0, -2.0 * np.log(np.minimum(height, 1.0)))
+        allowed = 4.0 * fine * height * np.maximum(1.0, -2.0 * np.log(np.minimum(height, 1.0)))
         needed = np.minimum(np.sqrt(self._spacing * self._p / allowed), 1.0)
         chosen = np.flatnonzero(np.diff(np.floor(np.cumsum(needed)), prepend=-1.0) > 0.0)
         return np.unique(np.concatenate([[0], chosen, [len(height) - 1]])) * self._spacing

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _CELL = 0.013  # of a step's standard deviation, for an accuracy of 1e-4
 _TAIL_CELL = 0.1  # of the reciprocal of the greatest tilt, for the same
+_FINE = 0.2  # of the accuracy, for the knots of the result
 _MOST_CELLS = 1 << 20
 _DEEP = 69.0  # minus the log of the least delta that the accuracy is meant for
 _COARSE = 0.3  # of a sum's deviation times its greatest tilt, for an accuracy of 1e-4
@@ -35,7 +36,8 @@ class Resolution:
     """How finely to look.
 
     ``spacing`` of the lattice; ``widest`` cell of a step's own losses, far out; ``finest`` spacing that memory allows; ``large``, the size
-    from which losses are rare and composed apart, and ``coarse``, the spacing for the sums that have one.
+    from which losses are rare and composed apart, and ``coarse``, the spacing for the sums that have one; ``fine``, what the knots of the
+    result may add to epsilon, relative.
     """
 
     spacing: float
@@ -43,6 +45,7 @@ class Resolution:
     finest: float
     large: float
     coarse: float
+    fine: float
 
     def finer(self, factor: float) -> Resolution | None:
         """The same with smaller cells, by a whole number so that outcomes on the lattice stay there; None where it cannot be."""
@@ -74,7 +77,7 @@ def resolution_for(parts: Pairs, accuracy: float, limits: tuple[float, float]) -
     # Sums with a large loss are few, and their tilts small: what the lattice adds to their variance matters less.
     width = min(cumulants.high_end(depth)[1], most) - max(cumulants.low_end(depth)[1], -most)
     coarse = max(_COARSE * finesse / math.sqrt(runs) / tilt, width / _MOST_COARSE, spacing)
-    return Resolution(spacing, _TAIL_CELL * finesse / tilt, finest, large, spacing * int(coarse / spacing))
+    return Resolution(spacing, _TAIL_CELL * finesse / tilt, finest, large, spacing * int(coarse / spacing), _FINE * accuracy)
 
 
 def _usual(pair: DominatingPair, times: int, large: float) -> tuple[Floats, Floats, int]:

@@ -62,43 +62,44 @@ class _Window:
     stop: int
 
 
-def convolved(parts: Sequence[Part], floor: float, most: float, side: int, log_count: float = 0.0) -> Dense | None:
-    """Bounds, above (``side`` 1) or below (-1), on ``e^log_count`` times the composed masses; None where they are below ``floor``.
+def convolved(parts: Sequence[Part], floor: float, most: float, side: int, rare: Sequence[Part] = ()) -> Dense | None:
+    """Bounds, above (``side`` 1) or below (-1), on the composed masses; None where there are none, or none above ``floor``.
 
-    Losses beyond ``most`` are left out, and so are those at either end that have less than ``floor`` in all.
+    With ``rare`` parts: on the sums of all parts and of at least one outcome of a rare part, each of which may come, besides nothing,
+    as many times as it says. Losses beyond ``most`` are left out, and so are those at either end that have less than ``floor`` in all.
     """
-    if any(len(pair.q) == 0 for pair, _ in parts):
-        return None
-    spacing = parts[0][0].spacing
-    cumulants = Cumulants([(np.log(pair.q), pair.losses, times) for pair, times in parts])
-    depth = log_count - math.log(floor)
-    if float(cumulants.at(np.array([0.0, 1.0]))[0].max()) < -depth:
+    spacing = (parts or rare)[0][0].spacing
+    cumulants = Cumulants(*([(np.log(pair.q), pair.losses, times) for pair, times in some if len(pair.q)] for some in (parts, rare)))
+    depth = -math.log(floor)
+    if any(len(pair.q) == 0 for pair, _ in parts) or float(cumulants.at(np.array([0.0, 1.0]))[0].max()) < -depth:
         return None
     low, high = cumulants.low_end(depth), cumulants.high_end(depth)
     tilts = Tilts.of(cumulants, low, high)
-    first, last = (sum(times * int(pair.index[end]) for pair, times in parts) for end in (0, -1))
-    first, last = max(math.floor(low[1] / spacing), first), min(math.ceil(high[1] / spacing), last)
+    first, last = math.floor(low[1] / spacing), math.ceil(high[1] / spacing)
+    if not rare:
+        ends = [sum(times * int(pair.index[end]) for pair, times in parts) for end in (0, -1)]
+        first, last = max(first, ends[0]), min(last, ends[1])
     lost_p, lost_q = floor, floor
     if last * spacing > most:
         last = math.floor(most / spacing)
-        lost_p = tilts.mass_above(last * spacing, log_count)
+        lost_p = tilts.mass_above(last * spacing)
     if first * spacing < -most:
         first = math.ceil(-most / spacing)
-        lost_q = tilts.mass_below(first * spacing, log_count)
+        lost_q = tilts.mass_below(first * spacing)
     if first > last:
         return Dense(spacing, 0, np.zeros(1), np.zeros(1), 1.0, 1.0)
     p, q = [], []
-    for window in _windows(parts, tilts, first, last):
-        masses, log_scale = _tilted(parts, window, tilts, side)
+    for window in _windows(parts, rare, tilts, first, last):
+        masses, log_scale = _Transform(parts, rare, window, tilts).masses(side)
         losses = np.arange(window.start, window.stop) * spacing
         with np.errstate(under="ignore"):
-            p.append(masses * np.exp(log_count + log_scale - (window.tilt - 1.0) * losses))
-            q.append(masses * np.exp(log_count + log_scale - window.tilt * losses))
+            p.append(masses * np.exp(log_scale - (window.tilt - 1.0) * losses))
+            q.append(masses * np.exp(log_scale - window.tilt * losses))
     return Dense(spacing, first, np.concatenate(p), np.concatenate(q), lost_p, lost_q)
 
 
-def _windows(parts: Sequence[Part], tilts: Tilts, first: int, last: int) -> Iterator[_Window]:
-    spacing, runs = parts[0][0].spacing, sum(times for _, times in parts)
+def _windows(parts: Sequence[Part], rare: Sequence[Part], tilts: Tilts, first: int, last: int) -> Iterator[_Window]:
+    spacing, runs = (parts or rare)[0][0].spacing, max(sum(times for _, times in parts), 1)
     cost = math.log(_ERROR / (200.0 * _UNIT_ROUNDOFF * runs))
     chosen, hand_over = tilts.windows(first * spacing, last * spacing, min(max(cost, 4.0), 14.0))
     inner = np.clip(np.rint(hand_over / spacing), first, last + 1).astype(int).tolist()
@@ -107,37 +108,81 @@ def _windows(parts: Sequence[Part], tilts: Tilts, first: int, last: int) -> Iter
             yield _Window(tilt, start, stop)
 
 
-def _tilted(parts: Sequence[Part], window: _Window, tilts: Tilts, side: int) -> tuple[Floats, float]:
-    """Bounds on the tilted masses of a window, and the log of what the tilt divided them by."""
-    laws = [_TiltedLaw.of(pair, times, window.tilt) for pair, times in parts]
-    log_scale = sum(law.times * law.log_scale for law in laws)
-    offset = sum(law.times * law.centre for law in laws)
-    size = _size(parts, tilts.reach(window.tilt, log_scale), window)
-    # Each coefficient is a sum of the weights, which are 1 in all, times products of roots of unity, log2(size) to a product.
-    tiny = (8.0 * math.log2(size) + 16.0) * _UNIT_ROUNDOFF + max(law.rounding for law in laws)
-    kept = np.arange(size // 2 + 1)
-    log_modulus, changes, log_power = np.zeros(len(kept)), np.ones(len(kept)), np.zeros(len(kept), dtype=np.complex128)
-    for law in laws:
-        spectrum = rfft(np.bincount(law.index % size, weights=law.weights, minlength=size))[kept]
-        modulus = np.abs(spectrum) + tiny
-        # Of a high power few coefficients are left; the others are not worth their logarithms.
-        worth = np.flatnonzero(modulus > math.exp(_NEGLIGIBLE / law.times))
-        kept, spectrum, modulus = kept[worth], spectrum[worth], modulus[worth]
-        log_modulus = log_modulus[worth] + law.times * np.log(modulus)
-        changes = changes[worth] + law.times / modulus
-        log_power = log_power[worth] + law.times * np.log(np.where(spectrum == 0.0, tiny, spectrum))
-    power = np.zeros(size // 2 + 1, dtype=np.complex128)
-    power[kept] = np.exp(log_power)
-    # Rounding of the transforms and the power, what wraps around, and (less than that) the coefficients left out.
-    error = 2.0 * tiny * float(np.sum(np.exp(log_modulus) * changes)) / size + 2.0 * math.exp(-WRAPPED)
-    masses = irfft(power, size)[(np.arange(window.start, window.stop) - offset) % size]
-    scale_rounding = sum(law.times * (8.0 + 4.0 * abs(law.log_scale)) for law in laws) * _UNIT_ROUNDOFF
-    return np.maximum(masses + side * error, 0.0) * (1.0 + side * scale_rounding), log_scale
+class _Transform:
+    """The spectrum of the composed law under one tilt."""
+
+    def __init__(self, parts: Sequence[Part], rare: Sequence[Part], window: _Window, tilts: Tilts) -> None:
+        self.window = window
+        self.laws = [_TiltedLaw.of(pair, times, window.tilt) for pair, times in parts]
+        self.rare = [_TiltedLaw.of(pair, times, window.tilt) for pair, times in rare if len(pair.q)]
+        #: log of the tilted mass of the sums with a rare outcome, over that of those without
+        self.rate = sum(law.times * float(np.logaddexp(0.0, law.log_scale)) for law in self.rare)
+        self.log_scale = sum(law.times * law.log_scale for law in self.laws)
+        if rare:
+            self.log_scale += self.rate + math.log(-math.expm1(-self.rate))
+        self.size = self._size(parts, rare, tilts.reach(window.tilt, self.log_scale))
+        # Each coefficient is a sum of the weights, which are 1 in all, times products of roots of unity, log2(size) to a product.
+        self.tiny = (8.0 * math.log2(self.size) + 16.0) * _UNIT_ROUNDOFF + max(law.rounding for law in (*self.laws, *self.rare))
+
+    def masses(self, side: int) -> tuple[Floats, float]:
+        """Bounds on the tilted masses of the window, and the log of what the tilt divided them by."""
+        kept = np.arange(self.size // 2 + 1)
+        log_modulus, changes, log_power = np.zeros(len(kept)), np.ones(len(kept)), np.zeros(len(kept), dtype=np.complex128)
+        for law in self.laws:
+            spectrum = law.spectrum(self.size, law.centre)[kept]
+            modulus = np.abs(spectrum) + self.tiny
+            # Of a high power few coefficients are left; the others are not worth their logarithms.
+            worth = np.flatnonzero(modulus > math.exp(_NEGLIGIBLE / law.times))
+            kept, spectrum, modulus = kept[worth], spectrum[worth], modulus[worth]
+            log_modulus = log_modulus[worth] + law.times * np.log(modulus)
+            changes = changes[worth] + law.times / modulus
+            log_power = log_power[worth] + law.times * np.log(np.where(spectrum == 0.0, self.tiny, spectrum))
+        power = np.exp(log_power)
+        if self.rare:
+            factor, unsure, most = self._rare_factor(kept)
+            power, changes = power * factor, changes * most + unsure
+        # Rounding of the transforms and the power, what wraps around, and (less than that) the coefficients left out.
+        error = 2.0 * self.tiny * float(np.sum(np.exp(log_modulus) * changes)) / self.size + 2.0 * math.exp(-WRAPPED)
+        composed = np.zeros(self.size // 2 + 1, dtype=np.complex128)
+        composed[kept] = power
+        offset = sum(law.times * law.centre for law in self.laws)
+        masses = irfft(composed, self.size)[(np.arange(self.window.start, self.window.stop) - offset) % self.size]
+        laws = (*self.laws, *self.rare)
+        scale_rounding = sum(law.times * law.share * (8.0 + 4.0 * abs(law.log_scale)) for law in laws) * _UNIT_ROUNDOFF
+        return np.maximum(masses + side * error, 0.0) * (1.0 + side * scale_rounding), self.log_scale
+
+    def _rare_factor(self, kept: NDArray[np.int64]) -> tuple[Floats, Floats, Floats]:
+        """``(prod (1 + R)^n - 1)`` over its value at angle 0, how far off it is in units of ``tiny``, and a bound on its modulus.
+
+        R is small where the rare outcomes are: no digit of ``n log(1 + R)`` is lost, however large n is.
+        """
+        exponent, unsure = np.zeros(len(kept), dtype=np.complex128), np.zeros(len(kept))
+        for law in self.rare:
+            scale = math.exp(law.log_scale)
+            bump = scale * law.spectrum(self.size, 0)[kept]
+            # log(1 + R), with the real part from |1 + R|^2 - 1.
+            inside = 2.0 * bump.real + np.abs(bump) ** 2
+            exponent += law.times * (0.5 * np.log1p(np.maximum(inside, -1.0 + 1e-15)) + 1j * np.arctan2(bump.imag, 1.0 + bump.real))
+            unsure += law.times * 4.0 * scale / np.maximum(np.abs(1.0 + bump), 1e-7)
+        some = -math.expm1(-self.rate)
+        grown = np.exp(exponent - self.rate)  # the modulus is at most 1, as R is greatest at angle 0
+        small = np.abs(exponent) < 0.5
+        factor = np.where(small, _expm1(np.where(small, exponent, 0.0)) * math.exp(-self.rate), grown - math.exp(-self.rate)) / some
+        most = np.minimum(np.abs(factor) + self.tiny * unsure, 1.0)
+        return factor, unsure * np.abs(grown) / some, most
+
+    def _size(self, parts: Sequence[Part], rare: Sequence[Part], reach: tuple[float, float]) -> int:
+        """A transform so long that what lies beyond ``reach`` is all that wraps around into the window."""
+        spacing = (parts or rare)[0][0].spacing
+        wanted = max(reach[1] - self.window.start * spacing, self.window.stop * spacing - reach[0]) / spacing
+        if not rare:
+            wanted = min(wanted, float(sum(times * int(pair.index[-1] - pair.index[0]) for pair, times in parts)))
+        return next_fast_len(max(math.ceil(wanted) + 1, self.window.stop - self.window.start, 16), real=True)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _TiltedLaw:
-    """The masses of one part, tilted and divided by ``e^log_scale`` to sum up to 1, around the index ``centre``."""
+    """The masses of one part, tilted and divided by ``e^log_scale`` to sum up to 1."""
 
     weights: Floats
     index: NDArray[np.int64]
@@ -155,14 +200,21 @@ class _TiltedLaw:
             weights = np.exp(exponents - top)
         total = float(weights.sum())
         weights /= total
-        centre = round(float(weights @ pair.index))  # angles stay small for the coefficients that matter
+        centre = round(float(weights @ pair.index))
         rounding = 4.0 * _UNIT_ROUNDOFF * float(weights @ (np.abs(log_q) + np.abs(shift)))
-        return cls(weights, pair.index - centre, times, centre, top + math.log(total), rounding)
+        return cls(weights, pair.index, times, centre, top + math.log(total), rounding)
+
+    @property
+    def share(self) -> float:
+        """How much of a run this part is: all of it, or as often as a rare one comes."""
+        return min(math.exp(min(self.log_scale, 0.0)), 1.0)
+
+    def spectrum(self, size: int, centre: int) -> NDArray[np.complex128]:
+        """The discrete Fourier transform, around a centre: so angles stay small for the coefficients that matter."""
+        return np.asarray(rfft(np.bincount((self.index - centre) % size, weights=self.weights, minlength=size)))
 
 
-def _size(parts: Sequence[Part], reach: tuple[float, float], window: _Window) -> int:
-    """A transform so long that what lies beyond ``reach`` is all that wraps around into the window."""
-    spacing = parts[0][0].spacing
-    whole = sum(times * int(pair.index[-1] - pair.index[0]) for pair, times in parts) + 1
-    wanted = max(reach[1] - window.start * spacing, window.stop * spacing - reach[0]) / spacing
-    return next_fast_len(max(whole if wanted >= whole else math.ceil(wanted) + 1, window.stop - window.start, 16), real=True)
+def _expm1(z: NDArray[np.complex128]) -> NDArray[np.complex128]:
+    """``e^z - 1`` for small complex z: ``(e^x - 1) cos y - 2 sin^2(y/2) + i e^x sin y``."""
+    real = np.expm1(z.real) * np.cos(z.imag) - 2.0 * np.sin(0.5 * z.imag) ** 2
+    return np.asarray(real + 1j * np.exp(z.real) * np.sin(z.imag))

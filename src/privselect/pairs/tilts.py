@@ -61,14 +61,14 @@ class Tilts:
         """By how many deviations the mean moves from each tilt to the next."""
         return np.diff(self.mean) / np.maximum(0.5 * (self.deviation[1:] + self.deviation[:-1]), 1e-300)
 
-    def mass_above(self, loss: float, log_count: float) -> float:
+    def mass_above(self, loss: float) -> float:
         """A bound on the first law's mass of losses above: ``exp(K(t) - (t-1) loss)`` for any t > 1."""
-        exponents = (log_count + self.value - (self.tilts - 1.0) * loss)[self.tilts > 1.0]
+        exponents = (self.value - (self.tilts - 1.0) * loss)[self.tilts > 1.0]
         return float(np.exp(min(exponents.min(initial=0.0), 0.0)))
 
-    def mass_below(self, loss: float, log_count: float) -> float:
+    def mass_below(self, loss: float) -> float:
         """A bound on the second law's mass of losses below: ``exp(K(t) - t loss)`` for any t < 0."""
-        exponents = (log_count + self.value - self.tilts * loss)[self.tilts < 0.0]
+        exponents = (self.value - self.tilts * loss)[self.tilts < 0.0]
         return float(np.exp(min(exponents.min(initial=0.0), 0.0)))
 
     def reach(self, tilt: float, log_scale: float) -> tuple[float, float]:
