@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,28 +12,23 @@ from privselect.pairs.bracket import Bracket
 from privselect.pairs.curve import pair_from_curve
 from privselect.pairs.dominating import DominatingPair
 from privselect.pairs.few import are_few, compose_few
-from privselect.pairs.lattice import lattice_above, lattice_below
 from privselect.pairs.profile import Profile
-from privselect.pairs.rare import split
 from privselect.pairs.resolution import Resolution, resolution_for, within_reach
-from privselect.pairs.tilted import convolved
-from privselect.pairs.tiny import SMALLEST, merge_tiny
+from privselect.pairs.sums import composed_laws
+from privselect.pairs.tilted import FLOOR, LARGEST
+from privselect.pairs.tiny import merge_tiny
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
-    from privselect.pairs.lattice import LatticePair
-    from privselect.pairs.rare import Split
     from privselect.pairs.tilted import Dense
 
     Floats = NDArray[np.float64]
     Parts = Sequence[tuple["Step", int]]
     Pairs = Sequence[tuple[DominatingPair, int]]
 
-FLOOR = 1e-45  # mass at either end of the composed losses that is not looked into
-LARGEST = 520.0  # of a composed loss: the second law's mass there, 1e-45 e^-520, is still a proper float
 ACCURACY = 1e-4  # asked of epsilon, relative, unless told otherwise
 _ROUNDING = 1e-12  # of the exponentials that undo a tilt
 _COUNTS = 0.02  # share of the sum from which the knots of one of its curves are kept
@@ -66,11 +61,11 @@ def compose(parts: Parts, accuracy: float = ACCURACY) -> Bracket:
     if len(parts) == 1 and _is_listed(*parts[0]):
         step, times = parts[0]
         return _listed(step.bracket, times)
-    if any(len(step.bracket.upper.p) == 0 for step, _ in parts):
+    rounds = _in_rounds(parts, _INNER * accuracy) if all(len(step.bracket.upper.p) for step, _ in parts) else list(parts)
+    if any(len(step.bracket.upper.p) == 0 for step, _ in rounds):
         # One step alone leaks everything, as far as is known: from below, that step alone is what is told.
-        worst = next(step.bracket for step, _ in parts if len(step.bracket.upper.p) == 0)
+        worst = next(step.bracket for step, _ in rounds if len(step.bracket.upper.p) == 0)
         return Bracket(_EVERYTHING, worst.lowers, _direction(parts))
-    rounds = _in_rounds(parts, _INNER * accuracy)
     resolution, found = _roughly(rounds, accuracy if len(rounds) == len(parts) and rounds == list(parts) else _OUTER * accuracy)
     if all(step.on is not None for step, _ in rounds):
         # What is known of the steps grows with the lattice: look again, more finely, where that was not enough.
@@ -98,7 +93,7 @@ def compose_above(parts: Pairs, resolution: Resolution) -> DominatingPair:
     """A pair that dominates the composition."""
     leaks, slack = [_leak(parts, only) for only in ("p_only", "q_only")], 0.0
     halves: tuple[list[Profile], list[Profile]] = ([], [])
-    for dense, unsure in _laws_above(parts, resolution):
+    for dense, unsure in composed_laws(parts, resolution, 1):
         slack = max(slack, unsure)
         leaks = [leaks[0] + dense.lost_p + 2.0 * FLOOR, leaks[1] + dense.lost_q + 2.0 * FLOOR]
         for half, profile in zip(halves, (Profile.of(dense), Profile.reversed(dense)), strict=True):
@@ -120,87 +115,13 @@ def compose_below(parts: Pairs, resolution: Resolution) -> DominatingPair:
     What is left of the outcomes is one more outcome, which is not listed: the masses may sum to less than 1.
     """
     slack, p, q = 0.0, [np.zeros(0)], [np.zeros(0)]
-    for dense, unsure in _laws_below(parts, resolution):
+    for dense, unsure in composed_laws(parts, resolution, -1):
         slack = max(slack, unsure)
         starts = _starts(dense, resolution.fine)
         p.append(np.add.reduceat(dense.p, starts))
         q.append(np.add.reduceat(dense.q, starts))
     leaks = _leak(parts, "p_only"), _leak(parts, "q_only")
     return merge_tiny(np.concatenate(p), np.concatenate(q), *leaks, rounding=2.0 * slack + _ROUNDING)
-
-
-def _laws_above(parts: Pairs, resolution: Resolution) -> Iterator[tuple[Dense, float]]:
-    """Masses that dominate, in all, those composed, and how far they may be off: sums without large losses, and sums with some.
-
-    A rare outcome stands in for one usual step. The sum of the other usual steps is dominated by that of all of them.
-    """
-    halves = [(split(pair, resolution.large), times) for pair, times in parts]
-    usual, slack = _on([(half.usual, times) for half, times in halves], resolution.spacing, 1)
-    dense = convolved(usual, FLOOR, LARGEST, 1)
-    if dense is None:
-        return
-    yield dense, slack
-    instead = [(half.instead, times) for half, times in halves if len(half.rare.p)]
-    if instead:
-        summed, more = _on([(_pair_of(dense), 1)], resolution.coarse, 1)
-        rare, _ = _on(instead, resolution.coarse, 1)
-        some = convolved(summed, FLOOR, LARGEST, 1, rare)
-        if some is not None:
-            yield some, slack + more + _rare_slack(rare, halves)
-
-
-def _laws_below(parts: Pairs, resolution: Resolution) -> Iterator[tuple[Dense, float]]:
-    """The same from below: with a large loss, only so many usual steps are counted as are left if as many are large as ever matter."""
-    halves = [(split(pair, resolution.large), times) for pair, times in parts]
-    usual, slack = _on([(half.usual, times) for half, times in halves], resolution.spacing, -1)
-    dense = convolved(usual, FLOOR, LARGEST, -1)
-    if dense is not None:
-        yield dense, slack
-    instead = [(half.instead, times) for half, times in halves if len(half.rare.p)]
-    if not instead:
-        return
-    most_large = [_most_large(half, times) for half, times in halves]
-    left = [(half.usual, times - large) for (half, times), large in zip(halves, most_large, strict=True) if times > large]
-    rare, _ = _on(instead, resolution.coarse, -1)
-    masses = [math.prod(half.kept[law] ** large for (half, _), large in zip(halves, most_large, strict=True)) for law in (0, 1)]
-    if left:
-        laws, slack = _on(left, resolution.spacing, -1)
-        dense = convolved(laws, FLOOR, LARGEST, -1)
-        if dense is None:
-            return
-        pair = _pair_of(dense)
-        pair = DominatingPair(pair.p * masses[0], pair.q * masses[1])
-    else:
-        slack, pair = 0.0, DominatingPair(np.array(masses[:1]), np.array(masses[1:]))
-    summed, more = _on([(pair, 1)], resolution.coarse, -1)
-    some = convolved(summed, FLOOR, LARGEST, -1, rare)
-    if some is not None:
-        # More large losses than were counted have a chance below 1e-60: far less than this of all that is told.
-        yield replace(some, p=some.p * (1.0 - 1e-9), q=some.q * (1.0 - 1e-9)), slack + more + _rare_slack(rare, halves)
-
-
-def _rare_slack(rare: Sequence[tuple[LatticePair, int]], halves: Sequence[tuple[Split, int]]) -> float:
-    """How far the large losses may be off: as many of them as ever matter."""
-    return max(law.slack for law, _ in rare) * sum(_most_large(half, times) for half, times in halves)
-
-
-def _most_large(half: Split, times: int) -> int:
-    """A number of large losses that is exceeded with a chance below 1e-60 under either law."""
-    if not len(half.rare.p):
-        return 0
-    expected = times * max(float(half.rare.p.sum()), float(half.rare.q.sum()))
-    return min(next(k for k in range(times + 1) if (k + 1) * math.log(expected) - math.lgamma(k + 2) < -139.0 or k == times), times)
-
-
-def _pair_of(dense: Dense) -> DominatingPair:
-    proper = (dense.p > SMALLEST) & (dense.q > SMALLEST)
-    return DominatingPair(dense.p[proper], dense.q[proper])
-
-
-def _on(parts: Pairs, spacing: float, side: int) -> tuple[list[tuple[LatticePair, int]], float]:
-    """All parts on one lattice, and how far their composition may be off."""
-    laws = [((lattice_above if side > 0 else lattice_below)(pair, spacing), times) for pair, times in parts]
-    return laws, sum(times * law.slack for law, times in laws)
 
 
 def _needed(half: list[Profile], fine: float) -> Floats:

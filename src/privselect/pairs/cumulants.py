@@ -23,10 +23,11 @@ class Cumulants:
 
     With ``rare`` parts, L is the sum of the others and of those large losses that came, given that at least one did: a part of
     generating function R(t) that may come at each of n runs brings in the factor ``(1 + R)^n``, all of them ``prod (1 + R)^n - 1``.
+    Tilts beyond ``steepest`` are of no use: there the tilted law is all at its end.
     """
 
-    def __init__(self, parts: Sequence[Part], rare: Sequence[Part] = ()) -> None:
-        self._parts, self._rare = parts, rare
+    def __init__(self, parts: Sequence[Part], rare: Sequence[Part] = (), *, steepest: float = 1e12) -> None:
+        self._parts, self._rare, self._steepest = parts, rare, steepest
 
     def at(self, tilts: Floats) -> tuple[Floats, Floats, Floats]:
         """K, K' (the tilted mean) and K'' (the tilted variance) at each tilt."""
@@ -38,17 +39,20 @@ class Cumulants:
             variance += part[2] * second
         if not self._rare:
             return value, mean, variance
-        rate, slope, curvature = np.zeros_like(tilts), np.zeros_like(tilts), np.zeros_like(tilts)
-        for part in self._rare:
-            log_sum, first, second = _moments(part, tilts)
-            share = np.exp(log_sum - np.logaddexp(0.0, log_sum))
-            rate += part[2] * np.logaddexp(0.0, log_sum)
-            slope += part[2] * share * first
-            curvature += part[2] * share * (second + (1.0 - share) * first**2)
-        with np.errstate(under="ignore"):
-            some = np.maximum(-np.expm1(-rate), 1e-300)  # the chance of at least one, under the tilt
-            spread = curvature / some - slope**2 * np.exp(-rate) / some**2
-        return value + rate + np.log(some), mean + slope / some, variance + np.maximum(spread, 0.0)
+        found = [(*_moments(part, tilts), math.log(part[2])) for part in self._rare]
+        # A = sum n log(1 + R), in logs, as R may be too small for a float: log(log(1 + e^x)) is x where that is tiny.
+        shares = [log_sum - np.logaddexp(0.0, log_sum) for log_sum, _, _, _ in found]
+        each = [log_n + _log_log1p(log_sum) for log_sum, _, _, log_n in found]
+        log_rate = np.logaddexp.reduce(each)
+        rate = np.exp(log_rate)
+        with np.errstate(under="ignore", invalid="ignore", divide="ignore"):
+            # A / (1 - e^-A): how many large losses there are, given that there is one, over A itself.
+            given = np.where(rate < 1e-12, 1.0, rate / -np.expm1(-rate))
+            weights = [np.exp(log_n + share - log_rate) for share, (_, _, _, log_n) in zip(shares, found, strict=True)]
+            first = given * sum(w * m for w, (_, m, _, _) in zip(weights, found, strict=True))
+            second = given * sum(w * (v - np.expm1(share) * m**2) for w, share, (_, m, v, _) in zip(weights, shares, found, strict=True))
+            spread = second - first**2 * np.exp(-rate)
+        return value + rate + log_rate - np.log(given), mean + first, variance + np.maximum(spread, 0.0)
 
     def high_end(self, depth: float) -> tuple[float, float]:
         """A tilt t > 1, and the loss x above which it proves that the first law has at most ``e^-depth``.
@@ -63,7 +67,7 @@ class Cumulants:
 
     def _end(self, depth: float, base: float, sign: int) -> tuple[float, float]:
         variance = float(self.at(np.array([base]))[2][0])
-        step = 0.5 * math.sqrt(2.0 * depth / max(variance, 1e-12))
+        step = min(0.5 * math.sqrt(2.0 * depth / max(variance, 1e-12)), self._steepest)
         found, too_small, too_large = (base, sign * math.inf), 0.0, math.inf
         for _ in range(60):
             value, mean, variance = (float(one[0]) for one in self.at(np.array([base + sign * step])))
@@ -73,11 +77,12 @@ class Cumulants:
             found = min(found, (base + sign * step, bound), key=lambda one: sign * one[1])
             # The best step has sign * step * mean = value + depth: Newton, kept between steps known to be too small and too large.
             excess, slope = sign * step * mean - value - depth, step * variance
-            if slope <= 0.0 or abs(excess) < _CLOSE * depth:
+            if slope <= 0.0 or abs(excess) < _CLOSE * depth or (step >= self._steepest and excess < 0.0):
                 break
             too_small, too_large = (step, too_large) if excess < 0.0 else (too_small, step)
             wanted, most = step - excess / slope, min(too_large, 2.0 * step)
             step = wanted if too_small < wanted < most else 2.0 * step if math.isinf(too_large) else 0.5 * (too_small + too_large)
+            step = min(step, self._steepest)
         return found
 
 
@@ -92,3 +97,9 @@ def _moments(part: Part, tilts: Floats) -> tuple[Floats, Floats, Floats]:
         first = weights @ losses / total
         second = np.einsum("ij,ij->i", weights, (losses - first[:, None]) ** 2) / total
     return np.log(total) + top[:, 0], first, second
+
+
+def _log_log1p(log_x: Floats) -> Floats:
+    """``log(log(1 + x))`` from log x."""
+    with np.errstate(divide="ignore"):
+        return np.where(log_x < -36.0, log_x, np.log(np.logaddexp(0.0, log_x)))

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _FAR = 4.0  # deviations of the sum beyond which a single loss is large
 _JUMP = 8.0  # times which the deviation at the ends must be that in the middle for the split to pay
 _RARE = 1e-2  # chance of a large loss in one step up to which it is rare
+_UNHEARD_OF = -139.0  # log of a chance
 _DEEP_SHARE = 2.0 / 3.0  # of the digits of the floor: where the valley begins below that, it does not matter
 
 
@@ -66,6 +67,14 @@ class Split:
         """The rare outcomes against one usual step that they stand in for: masses over those of the usual ones."""
         p, q = self.kept
         return DominatingPair(self.rare.p / p, self.rare.q / q, 0.0, 0.0, self.rare.rounding)
+
+    def most_large(self, times: int) -> int:
+        """A number of large losses in so many steps that is exceeded with a chance below 1e-60 under either law."""
+        if not len(self.rare.p):
+            return 0
+        # More than k have a chance of at most expected^(k+1) / (k+1)!.
+        log_expected = math.log(times * max(float(self.rare.p.sum()), float(self.rare.q.sum())))
+        return next(k for k in range(times + 1) if k == times or (k + 1) * log_expected - math.lgamma(k + 2) < _UNHEARD_OF)
 
 
 def split(pair: DominatingPair, size: float) -> Split:

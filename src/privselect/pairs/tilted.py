@@ -28,8 +28,12 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Part = tuple[LatticePair, int]
 
+FLOOR = 1e-45  # mass at either end of the composed losses that is not looked into
+LARGEST = 520.0  # of a composed loss: the second law's mass there, 1e-45 e^-520, is still a proper float
 _UNIT_ROUNDOFF = 2.0**-53
 _ERROR = 1e-4  # of a composed mass, relative, where its tilt is worst
+_SINGLE = 1e-13  # expected number of rare outcomes below which only a single one is looked at
+_STEEPEST = 60.0  # of a tilt times the spacing
 _NEGLIGIBLE = -100.0  # log of a coefficient that is not worth its logarithm
 
 
@@ -62,15 +66,16 @@ class _Window:
     stop: int
 
 
-def convolved(parts: Sequence[Part], floor: float, most: float, side: int, rare: Sequence[Part] = ()) -> Dense | None:
-    """Bounds, above (``side`` 1) or below (-1), on the composed masses; None where there are none, or none above ``floor``.
+def convolved(parts: Sequence[Part], side: int, rare: Sequence[Part] = (), log_count: float = 0.0) -> Dense | None:
+    """Bounds, above (``side`` 1) or below (-1), on ``e^log_count`` times the composed masses; None where there are none above FLOOR.
 
     With ``rare`` parts: on the sums of all parts and of at least one outcome of a rare part, each of which may come, besides nothing,
-    as many times as it says. Losses beyond ``most`` are left out, and so are those at either end that have less than ``floor`` in all.
+    as many times as it says. Losses beyond LARGEST are left out, and so are those at either end that have less than FLOOR in all.
     """
     spacing = (parts or rare)[0][0].spacing
-    cumulants = Cumulants(*([(np.log(pair.q), pair.losses, times) for pair, times in some if len(pair.q)] for some in (parts, rare)))
-    depth = -math.log(floor)
+    usual, large = ([(np.log(pair.q), pair.losses, times) for pair, times in some if len(pair.q)] for some in (parts, rare))
+    cumulants = Cumulants(usual, large, steepest=_STEEPEST / spacing)
+    depth = log_count - math.log(FLOOR)
     if any(len(pair.q) == 0 for pair, _ in parts) or float(cumulants.at(np.array([0.0, 1.0]))[0].max()) < -depth:
         return None
     low, high = cumulants.low_end(depth), cumulants.high_end(depth)
@@ -79,13 +84,13 @@ def convolved(parts: Sequence[Part], floor: float, most: float, side: int, rare:
     if not rare:
         ends = [sum(times * int(pair.index[end]) for pair, times in parts) for end in (0, -1)]
         first, last = max(first, ends[0]), min(last, ends[1])
-    lost_p, lost_q = floor, floor
-    if last * spacing > most:
-        last = math.floor(most / spacing)
-        lost_p = tilts.mass_above(last * spacing)
-    if first * spacing < -most:
-        first = math.ceil(-most / spacing)
-        lost_q = tilts.mass_below(first * spacing)
+    lost_p, lost_q = FLOOR, FLOOR
+    if last * spacing > LARGEST:
+        last = math.floor(LARGEST / spacing)
+        lost_p = tilts.mass_above(last * spacing, log_count)
+    if first * spacing < -LARGEST:
+        first = math.ceil(-LARGEST / spacing)
+        lost_q = tilts.mass_below(first * spacing, log_count)
     if first > last:
         return Dense(spacing, 0, np.zeros(1), np.zeros(1), 1.0, 1.0)
     p, q = [], []
@@ -93,8 +98,8 @@ def convolved(parts: Sequence[Part], floor: float, most: float, side: int, rare:
         masses, log_scale = _Transform(parts, rare, window, tilts).masses(side)
         losses = np.arange(window.start, window.stop) * spacing
         with np.errstate(under="ignore"):
-            p.append(masses * np.exp(log_scale - (window.tilt - 1.0) * losses))
-            q.append(masses * np.exp(log_scale - window.tilt * losses))
+            p.append(masses * np.exp(log_count + log_scale - (window.tilt - 1.0) * losses))
+            q.append(masses * np.exp(log_count + log_scale - window.tilt * losses))
     return Dense(spacing, first, np.concatenate(p), np.concatenate(q), lost_p, lost_q)
 
 
@@ -115,11 +120,12 @@ class _Transform:
         self.window = window
         self.laws = [_TiltedLaw.of(pair, times, window.tilt) for pair, times in parts]
         self.rare = [_TiltedLaw.of(pair, times, window.tilt) for pair, times in rare if len(pair.q)]
-        #: log of the tilted mass of the sums with a rare outcome, over that of those without
-        self.rate = sum(law.times * float(np.logaddexp(0.0, law.log_scale)) for law in self.rare)
         self.log_scale = sum(law.times * law.log_scale for law in self.laws)
-        if rare:
-            self.log_scale += self.rate + math.log(-math.expm1(-self.rate))
+        if self.rare:
+            # The sums with a rare outcome have e^rate - 1 times the tilted mass of those without.
+            self.rate = sum(law.times * float(np.logaddexp(0.0, law.log_scale)) for law in self.rare)
+            self.log_first = float(np.logaddexp.reduce([math.log(law.times) + law.log_scale for law in self.rare]))
+            self.log_scale += self.log_first if self.rate < _SINGLE else self.rate + math.log(-math.expm1(-self.rate))
         self.size = self._size(parts, rare, tilts.reach(window.tilt, self.log_scale))
         # Each coefficient is a sum of the weights, which are 1 in all, times products of roots of unity, log2(size) to a product.
         self.tiny = (8.0 * math.log2(self.size) + 16.0) * _UNIT_ROUNDOFF + max(law.rounding for law in (*self.laws, *self.rare))
@@ -151,12 +157,17 @@ class _Transform:
         scale_rounding = sum(law.times * law.share * (8.0 + 4.0 * abs(law.log_scale)) for law in laws) * _UNIT_ROUNDOFF
         return np.maximum(masses + side * error, 0.0) * (1.0 + side * scale_rounding), self.log_scale
 
-    def _rare_factor(self, kept: NDArray[np.int64]) -> tuple[Floats, Floats, Floats]:
+    def _rare_factor(self, kept: NDArray[np.int64]) -> tuple[NDArray[np.complex128], Floats, Floats]:
         """``(prod (1 + R)^n - 1)`` over its value at angle 0, how far off it is in units of ``tiny``, and a bound on its modulus.
 
         R is small where the rare outcomes are: no digit of ``n log(1 + R)`` is lost, however large n is.
         """
         exponent, unsure = np.zeros(len(kept), dtype=np.complex128), np.zeros(len(kept))
+        if self.rate < _SINGLE:
+            # One rare outcome, as far as can be told: more of them have at most this share.
+            shares = [math.exp(math.log(law.times) + law.log_scale - self.log_first) for law in self.rare]
+            exponent += sum(share * law.spectrum(self.size, 0)[kept] for share, law in zip(shares, self.rare, strict=True))
+            return exponent, unsure + 4.0 + 2.0 * self.rate / self.tiny, np.minimum(np.abs(exponent) + 8.0 * self.tiny, 1.0)
         for law in self.rare:
             scale = math.exp(law.log_scale)
             bump = scale * law.spectrum(self.size, 0)[kept]

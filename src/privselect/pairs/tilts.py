@@ -61,14 +61,14 @@ class Tilts:
         """By how many deviations the mean moves from each tilt to the next."""
         return np.diff(self.mean) / np.maximum(0.5 * (self.deviation[1:] + self.deviation[:-1]), 1e-300)
 
-    def mass_above(self, loss: float) -> float:
+    def mass_above(self, loss: float, log_count: float) -> float:
         """A bound on the first law's mass of losses above: ``exp(K(t) - (t-1) loss)`` for any t > 1."""
-        exponents = (self.value - (self.tilts - 1.0) * loss)[self.tilts > 1.0]
+        exponents = (log_count + self.value - (self.tilts - 1.0) * loss)[self.tilts > 1.0]
         return float(np.exp(min(exponents.min(initial=0.0), 0.0)))
 
-    def mass_below(self, loss: float) -> float:
+    def mass_below(self, loss: float, log_count: float) -> float:
         """A bound on the second law's mass of losses below: ``exp(K(t) - t loss)`` for any t < 0."""
-        exponents = (self.value - self.tilts * loss)[self.tilts < 0.0]
+        exponents = (log_count + self.value - self.tilts * loss)[self.tilts < 0.0]
         return float(np.exp(min(exponents.min(initial=0.0), 0.0)))
 
     def reach(self, tilt: float, log_scale: float) -> tuple[float, float]:
@@ -84,9 +84,10 @@ class Tilts:
         Rounding under a tilt t costs, at a loss x, in proportion to ``exp(K(t) - t x)``. Two tilts cost the same where their lines
         meet: there one hands over to the other, and the next tilt is the furthest that costs at most ``e^cost`` times the least there.
         """
-        inside = np.flatnonzero((self.mean > low) & (self.mean < high))
+        middle = slice(_ROOM // 2, len(self.tilts) - _ROOM // 2)  # each needs some beyond it, for its reach
+        inside = np.flatnonzero((self.mean[middle] > low) & (self.mean[middle] < high)) + middle.start
         if len(inside) == 0:
-            return self.tilts[[int(np.argmin(np.abs(self.mean - low)))]], np.zeros(0)
+            inside = np.array([middle.start + int(np.argmin(np.abs(self.mean[middle] - low)))])
         last = int(inside[-1])
         chosen = [self._furthest(np.arange(inside[0], last + 1), np.full(last + 1 - inside[0], low), cost)]
         hand_over = []

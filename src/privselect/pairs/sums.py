@@ -1,0 +1,120 @@
+"""The laws of a composed loss on its lattice: the sums without large losses, and those with some."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from privselect.pairs.dominating import DominatingPair
+from privselect.pairs.lattice import lattice_above, lattice_below
+from privselect.pairs.rare import split
+from privselect.pairs.tilted import convolved
+from privselect.pairs.tiny import SMALLEST
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from privselect.pairs.lattice import LatticePair
+    from privselect.pairs.rare import Split
+    from privselect.pairs.resolution import Resolution
+    from privselect.pairs.tilted import Dense
+
+    Pairs = Sequence[tuple[DominatingPair, int]]
+    Halves = Sequence[tuple[Split, int]]
+    Law = tuple[Dense, float]
+
+_MANY = 200  # runs for each large loss, from which a few usual steps more or less do not matter
+
+
+def composed_laws(parts: Pairs, resolution: Resolution, side: int) -> Iterator[Law]:
+    """Masses that bound those composed, all together, from above (``side`` 1) or below (-1); with each law, how far it may be off."""
+    halves = [(split(pair, resolution.large), times) for pair, times in parts]
+    usual = _Sum([(half.usual, times) for half, times in halves], resolution.spacing, side)
+    if usual.dense is not None:
+        yield usual.dense, usual.slack
+    rare = [(half, times) for half, times in halves if len(half.rare.p)]
+    if not rare:
+        return
+    most = sum(half.most_large(times) for half, times in rare)
+    if len(rare) == 1 and rare[0][1] < _MANY * most:
+        yield from _by_number(halves, resolution, side)
+    elif side > 0:
+        yield from _at_least_one_above(halves, usual, resolution)
+    else:
+        yield from _at_least_one_below(halves, resolution)
+
+
+def _by_number(halves: Halves, resolution: Resolution, side: int) -> Iterator[Law]:
+    """One law for each number of large losses: so many steps are large, the others usual, in any order."""
+    (place,) = (i for i, (half, _) in enumerate(halves) if len(half.rare.p))
+    half, times = halves[place]
+    for large in range(1, half.most_large(times) + 1):
+        left = [(other.usual, count - large if i == place else count) for i, (other, count) in enumerate(halves)]
+        usual = _Sum([(pair, count) for pair, count in left if count], resolution.spacing, side)
+        law, slack = _on(half.rare, resolution.coarse, side)
+        log_count = math.lgamma(times + 1) - math.lgamma(large + 1) - math.lgamma(times - large + 1)
+        summed, more = usual.on(resolution.coarse)
+        if summed is not None and len(law.q):
+            dense = convolved([*summed, (law, large)], side, log_count=log_count)
+            if dense is not None:
+                yield dense, usual.slack + more + large * slack
+
+
+def _at_least_one_above(halves: Halves, usual: _Sum, resolution: Resolution) -> Iterator[Law]:
+    """All numbers at once. A large loss stands in for one usual step; the other usual steps are dominated by all of them."""
+    rare = [(*_on(half.instead, resolution.coarse, 1), times) for half, times in halves if len(half.rare.p)]
+    summed, more = usual.on(resolution.coarse)
+    if summed is None:
+        return
+    dense = convolved(summed, 1, [(law, times) for law, _, times in rare])
+    if dense is not None:
+        yield dense, usual.slack + more + _slack_of_large(halves, [slack for _, slack, _ in rare])
+
+
+def _at_least_one_below(halves: Halves, resolution: Resolution) -> Iterator[Law]:
+    """The same from below: only so many usual steps are counted as are left if as many are large as ever matter."""
+    rare = [(*_on(half.instead, resolution.coarse, -1), times) for half, times in halves if len(half.rare.p)]
+    counts = [(half, times, half.most_large(times)) for half, times in halves]
+    usual = _Sum([(half.usual, times - large) for half, times, large in counts if times > large], resolution.spacing, -1)
+    summed, more = usual.on(resolution.coarse)
+    if summed is None:
+        return
+    dense = convolved(summed, -1, [(law, times) for law, _, times in rare])
+    if dense is None:
+        return
+    p, q = (math.prod(half.kept[law] ** large for half, _, large in counts) for law in (0, 1))
+    # More large losses than were counted have a chance below 1e-60: far less than this of all that is told.
+    told = 1.0 - 1e-9
+    slack = usual.slack + more + _slack_of_large(halves, [slack for _, slack, _ in rare])
+    yield replace(dense, p=dense.p * (p * told), q=dense.q * (q * told)), slack
+
+
+class _Sum:
+    """The composed law of some pairs on one lattice."""
+
+    def __init__(self, parts: Pairs, spacing: float, side: int) -> None:
+        laws = [(*_on(pair, spacing, side), times) for pair, times in parts]
+        self._side = side
+        self.slack = sum(times * slack for _, slack, times in laws)
+        self._empty = not laws
+        self.dense = convolved([(law, times) for law, _, times in laws], side) if laws else None
+
+    def on(self, spacing: float) -> tuple[list[tuple[LatticePair, int]] | None, float]:
+        """The same law on a coarser lattice, as one part, and how far that may be off; no part for no steps; None if nothing is known."""
+        if self._empty:
+            return [], 0.0
+        if self.dense is None:
+            return None, 0.0
+        proper = (self.dense.p > SMALLEST) & (self.dense.q > SMALLEST)
+        law, slack = _on(DominatingPair(self.dense.p[proper], self.dense.q[proper]), spacing, self._side)
+        return [(law, 1)], slack
+
+
+def _on(pair: DominatingPair, spacing: float, side: int) -> tuple[LatticePair, float]:
+    law = (lattice_above if side > 0 else lattice_below)(pair, spacing)
+    return law, law.slack
+
+
+def _slack_of_large(halves: Halves, slacks: list[float]) -> float:
+    return max(slacks) * sum(half.most_large(times) for half, times in halves)
