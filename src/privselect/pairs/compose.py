@@ -34,6 +34,7 @@ _ROUNDING = 1e-12  # of the exponentials that undo a tilt
 _COUNTS = 0.02  # share of the sum from which the knots of one of its curves are kept
 _INNER, _OUTER = 0.3, 0.6  # of the accuracy, for each of the two
 _LONG = 100_000  # runs of one step beyond which they are composed in two rounds
+_HOPELESS = 30.0  # times the accuracy: a gap that a finer lattice is not likely to close
 _PROBES = (1e-5, 1e-9, 1e-14, 1e-25)  # deltas at which the accuracy is looked at
 _EVERYTHING = DominatingPair(np.array([]), np.array([]), 1.0, 1.0)
 
@@ -68,13 +69,16 @@ def compose(parts: Parts, accuracy: float = ACCURACY) -> Bracket:
         return Bracket(_EVERYTHING, worst.lowers, _direction(parts))
     resolution, found = _roughly(rounds, accuracy if len(rounds) == len(parts) and rounds == list(parts) else _OUTER * accuracy)
     if all(step.on is not None for step, _ in rounds):
-        # What is known of the steps grows with the lattice: look again, more finely, where that was not enough.
+        # What is known of the steps grows with the lattice: look again, more finely, where that may be enough.
+        gap = _gap(found)
         for _ in range(2):
-            gap = _gap(found)
-            finer = resolution.finer(math.sqrt(0.7 * accuracy / gap)) if gap > accuracy else None
+            finer = resolution.finer(math.sqrt(0.7 * accuracy / gap)) if accuracy < gap < _HOPELESS * accuracy else None
             if finer is None:
                 break
-            resolution, found = finer, _on_lattice(parts, finer)
+            again = _on_lattice(rounds, finer)
+            resolution, found, last, gap = finer, again, gap, _gap(again)
+            if gap > 0.8 * last:
+                break
     return found
 
 

@@ -77,10 +77,10 @@ class Cumulants:
             found = min(found, (base + sign * step, bound), key=lambda one: sign * one[1])
             # The best step has sign * step * mean = value + depth: Newton, kept between steps known to be too small and too large.
             excess, slope = sign * step * mean - value - depth, step * variance
-            if slope <= 0.0 or abs(excess) < _CLOSE * depth or (step >= self._steepest and excess < 0.0):
+            if abs(excess) < _CLOSE * depth or (excess < 0.0 and (slope <= 0.0 or step >= self._steepest)):
                 break
             too_small, too_large = (step, too_large) if excess < 0.0 else (too_small, step)
-            wanted, most = step - excess / slope, min(too_large, 2.0 * step)
+            wanted, most = step - excess / slope if slope > 0.0 else 0.0, min(too_large, 2.0 * step)
             step = wanted if too_small < wanted < most else 2.0 * step if math.isinf(too_large) else 0.5 * (too_small + too_large)
             step = min(step, self._steepest)
         return found

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     Indices = NDArray[np.int64]
 
 _UNIT_ROUNDOFF = 2.0**-53
-_WHOLE = 1e-12  # a sum this near 1 is that of all outcomes
+_WHOLE = 1e-13  # a sum this near 1 is that of all outcomes
 
 
 @dataclass(frozen=True, slots=True, eq=False)

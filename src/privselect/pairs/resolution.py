@@ -21,13 +21,15 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Pairs = Sequence[tuple[DominatingPair, int]]
 
-_CELL = 0.013  # of a step's standard deviation, for an accuracy of 1e-4
+_CELL = 0.012  # of a step's standard deviation, for an accuracy of 1e-4
 _TAIL_CELL = 0.1  # of the reciprocal of the greatest tilt, for the same
 _FINE = 0.2  # of the accuracy, for the knots of the result
 _MOST_CELLS = 1 << 20
 _DEEP = 69.0  # minus the log of the least delta that the accuracy is meant for
 _COARSE = 0.3  # of a sum's deviation times its greatest tilt, for an accuracy of 1e-4
+_OF_LARGE = 0.05  # of a large loss, for the same: the sum of the usual ones is a quarter of that wide
 _MOST_COARSE = 1 << 17
+_FINER = 4  # times, at most, in one go
 _HEAVY = 1e-2  # mass of a single outcome that should lie on the lattice
 
 
@@ -49,7 +51,7 @@ class Resolution:
 
     def finer(self, factor: float) -> Resolution | None:
         """The same with smaller cells, by a whole number so that outcomes on the lattice stay there; None where it cannot be."""
-        parts = min(math.ceil(1.0 / factor), int(self.spacing / self.finest))
+        parts = min(math.ceil(1.0 / factor), int(self.spacing / self.finest), _FINER)
         if parts < 2:
             return None
         return replace(self, spacing=self.spacing / parts, widest=self.widest / parts, coarse=self.coarse / parts)
@@ -76,7 +78,7 @@ def resolution_for(parts: Pairs, accuracy: float, limits: tuple[float, float]) -
     spacing = _aligned(parts, max(spacing, finest))
     # Sums with a large loss are few, and their tilts small: what the lattice adds to their variance matters less.
     width = min(cumulants.high_end(depth)[1], most) - max(cumulants.low_end(depth)[1], -most)
-    coarse = max(_COARSE * finesse / math.sqrt(runs) / tilt, width / _MOST_COARSE, spacing)
+    coarse = max(min(_COARSE * finesse / math.sqrt(runs) / tilt, _OF_LARGE * finesse * large), width / _MOST_COARSE, spacing)
     return Resolution(spacing, _TAIL_CELL * finesse / tilt, finest, large, spacing * int(coarse / spacing), _FINE * accuracy)
 
 

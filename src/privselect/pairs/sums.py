@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from privselect.pairs.dominating import DominatingPair
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     Halves = Sequence[tuple[Split, int]]
     Law = tuple[Dense, float]
 
-_MANY = 200  # runs for each large loss, from which a few usual steps more or less do not matter
+_MANY = 20  # runs for each large loss, from which a few usual steps more or less do not matter
+_SEEN = 0.1  # of a large loss: a lattice coarser than that hardly sees the usual steps at all
 
 
 def composed_laws(parts: Pairs, resolution: Resolution, side: int) -> Iterator[Law]:
@@ -37,7 +38,7 @@ def composed_laws(parts: Pairs, resolution: Resolution, side: int) -> Iterator[L
     if not rare:
         return
     most = sum(half.most_large(times) for half, times in rare)
-    if len(rare) == 1 and rare[0][1] < _MANY * most:
+    if len(rare) == 1 and rare[0][1] < _MANY * most and resolution.coarse < _SEEN * resolution.large:
         yield from _by_number(halves, resolution, side)
     elif side > 0:
         yield from _at_least_one_above(halves, usual, resolution)
@@ -54,22 +55,22 @@ def _by_number(halves: Halves, resolution: Resolution, side: int) -> Iterator[La
         usual = _Sum([(pair, count) for pair, count in left if count], resolution.spacing, side)
         law, slack = _on(half.rare, resolution.coarse, side)
         log_count = math.lgamma(times + 1) - math.lgamma(large + 1) - math.lgamma(times - large + 1)
-        summed, more = usual.on(resolution.coarse)
+        summed = usual.on(resolution.coarse)
         if summed is not None and len(law.q):
-            dense = convolved([*summed, (law, large)], side, log_count=log_count)
+            dense = convolved([*summed.parts, (law, large)], side, log_count=log_count)
             if dense is not None:
-                yield dense, usual.slack + more + large * slack
+                yield summed.scaled(dense), usual.slack + summed.slack + large * slack
 
 
 def _at_least_one_above(halves: Halves, usual: _Sum, resolution: Resolution) -> Iterator[Law]:
     """All numbers at once. A large loss stands in for one usual step; the other usual steps are dominated by all of them."""
     rare = [(*_on(half.instead, resolution.coarse, 1), times) for half, times in halves if len(half.rare.p)]
-    summed, more = usual.on(resolution.coarse)
+    summed = usual.on(resolution.coarse)
     if summed is None:
         return
-    dense = convolved(summed, 1, [(law, times) for law, _, times in rare])
+    dense = convolved(summed.parts, 1, [(law, times) for law, _, times in rare])
     if dense is not None:
-        yield dense, usual.slack + more + _slack_of_large(halves, [slack for _, slack, _ in rare])
+        yield dense, usual.slack + summed.slack + _slack_of_large(halves, [slack for _, slack, _ in rare])
 
 
 def _at_least_one_below(halves: Halves, resolution: Resolution) -> Iterator[Law]:
@@ -77,17 +78,31 @@ def _at_least_one_below(halves: Halves, resolution: Resolution) -> Iterator[Law]
     rare = [(*_on(half.instead, resolution.coarse, -1), times) for half, times in halves if len(half.rare.p)]
     counts = [(half, times, half.most_large(times)) for half, times in halves]
     usual = _Sum([(half.usual, times - large) for half, times, large in counts if times > large], resolution.spacing, -1)
-    summed, more = usual.on(resolution.coarse)
+    summed = usual.on(resolution.coarse)
     if summed is None:
         return
-    dense = convolved(summed, -1, [(law, times) for law, _, times in rare])
+    dense = convolved(summed.parts, -1, [(law, times) for law, _, times in rare])
     if dense is None:
         return
     p, q = (math.prod(half.kept[law] ** large for half, _, large in counts) for law in (0, 1))
     # More large losses than were counted have a chance below 1e-60: far less than this of all that is told.
     told = 1.0 - 1e-9
-    slack = usual.slack + more + _slack_of_large(halves, [slack for _, slack, _ in rare])
-    yield replace(dense, p=dense.p * (p * told), q=dense.q * (q * told)), slack
+    slack = usual.slack + summed.slack + _slack_of_large(halves, [slack for _, slack, _ in rare])
+    yield replace(summed, p=summed.p * p * told, q=summed.q * q * told).scaled(dense), slack
+
+
+@dataclass(frozen=True, slots=True)
+class _Summed:
+    """A sum on a coarser lattice: as one part, or as none, and what to multiply the masses of both laws by."""
+
+    parts: list[tuple[LatticePair, int]]
+    slack: float = 0.0
+    p: float = 1.0
+    q: float = 1.0
+
+    def scaled(self, dense: Dense) -> Dense:
+        """The law that the part stood in."""
+        return replace(dense, p=dense.p * self.p, q=dense.q * self.q)
 
 
 class _Sum:
@@ -100,15 +115,17 @@ class _Sum:
         self._empty = not laws
         self.dense = convolved([(law, times) for law, _, times in laws], side) if laws else None
 
-    def on(self, spacing: float) -> tuple[list[tuple[LatticePair, int]] | None, float]:
-        """The same law on a coarser lattice, as one part, and how far that may be off; no part for no steps; None if nothing is known."""
+    def on(self, spacing: float) -> _Summed | None:
+        """The same law on a coarser lattice; None if nothing is known of it."""
         if self._empty:
-            return [], 0.0
+            return _Summed([])
         if self.dense is None:
-            return None, 0.0
+            return None
         proper = (self.dense.p > SMALLEST) & (self.dense.q > SMALLEST)
-        law, slack = _on(DominatingPair(self.dense.p[proper], self.dense.q[proper]), spacing, self._side)
-        return [(law, 1)], slack
+        pair = DominatingPair(self.dense.p[proper], self.dense.q[proper])
+        law, slack = _on(pair, spacing, self._side)
+        # Too coarse to see anything of it: all of it is merged into one outcome.
+        return _Summed([(law, 1)], slack) if len(law.q) else _Summed([], slack, float(pair.p.sum()), float(pair.q.sum()))
 
 
 def _on(pair: DominatingPair, spacing: float, side: int) -> tuple[LatticePair, float]:
