@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import privselect as ps
 from closed_forms import DIGITS, approximate_hockey
 from privselect.pairs import pair_from_points
 
@@ -74,3 +75,21 @@ def test_the_ends_of_the_range(epsilon, delta):
     pair = pair_from_points([(epsilon, delta)])
     for e in (-700.0, 0.0, 0.5, 700.0):
         assert float(pair.hockey_stick(e, side=-1)) <= approximate_hockey(epsilon, delta, e) <= float(pair.hockey_stick(e, side=1))
+
+
+def test_a_curve_of_many_points_in_an_array():
+    gaussian = ps.Gaussian(sigma=1)
+    epsilon = np.linspace(0.0, 10.0, 500)
+    shuffled = np.random.default_rng(1).permutation(np.column_stack([epsilon, gaussian.delta_at(epsilon).upper]))
+    points = ps.Points(shuffled)
+    assert len(points.points) == 500
+    for delta in (1e-3, 1e-6, 1e-12):
+        assert gaussian.epsilon_at(delta).lower <= points.epsilon_at(delta).upper <= gaussian.epsilon_at(delta).upper * 1.001
+
+
+def test_points_on_one_line_and_points_twice():
+    pair = pair_from_points([(1.0, 0.0), (1.0, 0.1), (2.0, 0.0), (0.0, 0.5), (0.0, 0.5)])
+    # Of these (1, 0) and (0, 1/2) say all.
+    small = pair_from_points([(0.0, 0.5), (1.0, 0.0)])
+    np.testing.assert_array_equal(pair.p, small.p)
+    np.testing.assert_array_equal(pair.q, small.q)

@@ -22,27 +22,45 @@ def pair_from_points(points: Sequence[tuple[float, float]]) -> DominatingPair:
     ``max(0, 1 - d - e^e alpha, e^-e (1 - d - alpha))``; the pair's trade-off function is the greatest of these lines.
     Holds when the guarantee is for both orders of the neighbours. Label: **Points**.
 
-    The envelope is walked line by line: a linear piece of the trade-off function over an alpha-length q falling by p is one
-    outcome of masses (p, q); its jump at alpha = 0 is an outcome of infinite loss.
+    The envelope is walked from the steepest line to the level one: a linear piece of the trade-off function over an alpha-length
+    q falling by p is one outcome of masses (p, q); its jump at alpha = 0 is an outcome of infinite loss.
     """
     with localcontext() as context:
         # Masses as small as the least delta are differences of numbers near 1: ordinary floats would lose them.
         context.prec = _DIGITS
-        exact = [(Decimal(e).exp(), 1 - Decimal(d)) for e, d in points]
-        steep = exact  # beta = c - s * alpha as (s, c)
-        flat = [(1 / s, c / s) for s, c in exact]
-        lines = [*steep, *flat, (Decimal(0), Decimal(0))]
-        # At alpha = 0 the highest line rules; from there, always the flatter line that takes over first.
-        alpha, (slope, height) = Decimal(0), max(lines, key=lambda line: (line[1], -line[0]))
-        p_only = 1 - height
+        steep = [(Decimal(e).exp(), 1 - Decimal(d)) for e, d in points]  # beta = c - s * alpha as (s, c)
+        flat = [(1 / s, c / s) for s, c in steep]
+        starts, lines = _envelope([*steep, *flat, (Decimal(0), Decimal(0))])
         p, q = [], []
-        while slope > 0:
-            crossings = [((height - c) / (slope - s), s, c) for s, c in lines if s < slope]
-            end, next_slope, next_height = min(crossings, key=lambda crossing: (crossing[0], crossing[1]))
-            end = min(max(end, alpha), Decimal(1))
-            first, second = float(slope * (end - alpha)), float(end - alpha)
+        for start, end, (slope, _) in zip(starts, starts[1:], lines, strict=False):
+            first, second = float(slope * (end - start)), float(end - start)
             if first > 0.0 and second > 0.0:
                 p.append(first)
                 q.append(second)
-            alpha, slope, height = end, next_slope, next_height
-        return DominatingPair(np.array(p[::-1]), np.array(q[::-1]), float(p_only), float(1 - alpha))
+        return DominatingPair(np.array(p[::-1]), np.array(q[::-1]), float(1 - lines[0][1]), float(1 - starts[-1]))
+
+
+_Line = tuple[Decimal, Decimal]
+
+
+def _envelope(lines: list[_Line]) -> tuple[list[Decimal], list[_Line]]:
+    """The lines that are highest somewhere on alpha >= 0, steepest first, and where each takes over from the one before."""
+    starts: list[Decimal] = []
+    highest: list[_Line] = []
+    # Of equally steep lines the higher comes first, and the others never cross it.
+    for slope, height in sorted(set(lines), key=lambda line: (-line[0], -line[1])):
+        if highest and slope == highest[-1][0]:
+            continue
+        start = Decimal(0)
+        while highest:
+            above, top = highest[-1]
+            start = (top - height) / (above - slope)
+            if start > starts[-1]:
+                break
+            # It overtakes the last line before that one has ruled anywhere.
+            starts.pop()
+            highest.pop()
+            start = Decimal(0)
+        starts.append(min(start, Decimal(1)))
+        highest.append((slope, height))
+    return starts, highest
