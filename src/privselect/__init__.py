@@ -36,6 +36,7 @@ _HOME = {
     "Pure": "mechanisms",
     "Approximate": "mechanisms",
     "Points": "mechanisms",
+    "Curve": "mechanisms",
     "Renyi": "mechanisms",
     "DPSGD": "mechanisms",
     "SampledGaussian": "mechanisms",
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     from privselect.mechanisms import DPSGD as DPSGD
     from privselect.mechanisms import Approximate as Approximate
     from privselect.mechanisms import Composed as Composed
+    from privselect.mechanisms import Curve as Curve
     from privselect.mechanisms import DiscreteGaussian as DiscreteGaussian
     from privselect.mechanisms import DiscreteLaplace as DiscreteLaplace
     from privselect.mechanisms import Gaussian as Gaussian

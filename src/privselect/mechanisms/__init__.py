@@ -3,6 +3,7 @@
 from privselect.mechanisms.approximate import Approximate
 from privselect.mechanisms.base import Mechanism
 from privselect.mechanisms.composed import Composed
+from privselect.mechanisms.curve import Curve
 from privselect.mechanisms.discrete_gaussian import DiscreteGaussian
 from privselect.mechanisms.discrete_laplace import DiscreteLaplace
 from privselect.mechanisms.dpsgd import DPSGD
@@ -19,6 +20,7 @@ __all__ = [
     "DPSGD",
     "Approximate",
     "Composed",
+    "Curve",
     "DiscreteGaussian",
     "DiscreteLaplace",
     "Gaussian",
