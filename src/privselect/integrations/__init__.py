@@ -1,0 +1,33 @@
+"""Exchange with other accountants: one part per library, loaded on first use."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+_HOME = {
+    "mechanism_from_event": "dp_accounting",
+    "event_from_mechanism": "dp_accounting",
+    "mechanism_from_pld": "dp_accounting",
+    "pld_from_mechanism": "dp_accounting",
+    "mechanism_from_history": "opacus",
+}
+
+__all__ = [*_HOME]  # noqa: PLE0604
+
+if TYPE_CHECKING:
+    from privselect.integrations.dp_accounting import event_from_mechanism as event_from_mechanism
+    from privselect.integrations.dp_accounting import mechanism_from_event as mechanism_from_event
+    from privselect.integrations.dp_accounting import mechanism_from_pld as mechanism_from_pld
+    from privselect.integrations.dp_accounting import pld_from_mechanism as pld_from_mechanism
+    from privselect.integrations.opacus import mechanism_from_history as mechanism_from_history
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module 'privselect.integrations' has no attribute {name!r}")
+    value: object = getattr(import_module(f"privselect.integrations.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
