@@ -5,15 +5,16 @@ SOAK ?= 1
 JOBS ?= auto
 BIN := .venv/bin
 STAMP := .venv/.installed
+OPACUS_STAMP := .venv/.installed-opacus
 
 # Each test worker is one process: more threads inside it would only compete.
 TEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n $(JOBS)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all soak lint format bench clean
+.PHONY: help install demo test test-all test-opacus soak lint format bench clean
 
 help:  ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
 
 install: $(STAMP)  ## create .venv with everything for development
 	@:
@@ -36,9 +37,18 @@ demo: install  ## every bound for the paper's DP-SGD example, as a table and as 
 test: install  ## the tests, in a few minutes
 	$(TEST)
 
-test-all: install  ## what `make test` leaves out as slow, and a tenth of the long campaigns
+test-all: install  ## what `make test` leaves out: slow tests, Opacus, a tenth of the long campaigns
 	$(TEST) -m slow
+	$(MAKE) test-opacus
 	$(MAKE) soak SOAK=0.1
+
+test-opacus: $(OPACUS_STAMP)  ## against real training runs of Opacus, which this installs
+	$(TEST) -m opacus
+
+$(OPACUS_STAMP): $(STAMP)
+	@echo "installing Opacus and torch into .venv"
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[opacus]'
+	@touch $@
 
 soak: install  ## long campaigns; SOAK=0.1 runs a tenth of them
 	PRIVSELECT_SOAK=$(SOAK) $(TEST) -m soak
