@@ -104,6 +104,7 @@ READ = [  # other ways to write the same event
     (Sampled(0, Laplace(4.0)), pure(0)),
     (Sampled(1.0, Laplace(4.0)), laplace(4)),
     (Sampled(0.3, NOTHING), pure(0)),
+    (Select(Gaussian(4.0), 30, np.float32(math.inf)), ps.Selection(gaussian(4), ps.Poisson(mean=30))),
     (Select(Gaussian(4.0), 30, 1), ps.Selection(gaussian(4), ps.Geometric(mean=30))),
 ]
 
@@ -273,8 +274,9 @@ WRONG = [
     (Response(0.5, 0), "RandomizedResponseDpEvent: `num_buckets` must be a whole number >= 1 and <= 1000000000000000, got 0"),
     (Select(Gaussian(4.0), 0.5, 1.0), "RepeatAndSelectDpEvent: `mean` must be in [1, 1e+15], got 0.5"),
     (Select(Gaussian(4.0), math.nan, math.inf), "RepeatAndSelectDpEvent: `mean` must be in (0, 1e+15], got nan"),
-    (Select(Gaussian(4.0), 3.0, -0.5), "RepeatAndSelectDpEvent: `shape` must be in [0, 1e+06], got -0.5"),
-    (Select(Gaussian(4.0), 3.0, math.nan), "RepeatAndSelectDpEvent: `shape` must be in [0, 1e+06], got nan"),
+    (Select(Gaussian(4.0), 3.0, -0.5), "RepeatAndSelectDpEvent: `shape` must be in [0, 1e+06] or inf, got -0.5"),
+    (Select(Gaussian(4.0), 3.0, "1"), "RepeatAndSelectDpEvent: `shape` must be in [0, 1e+06] or inf, got '1'"),
+    (Select(Gaussian(4.0), 3.0, math.nan), "RepeatAndSelectDpEvent: `shape` must be in [0, 1e+06] or inf, got nan"),
 ]
 
 
@@ -310,6 +312,15 @@ def test_what_has_no_event_is_refused(mechanism, sentence):
     with pytest.raises(NotCoveredError) as caught:
         event_from_mechanism(mechanism)
     assert sentence in str(caught.value)
+
+
+class Laplacian(ps.Laplace):
+    """Who knows what it does."""
+
+
+def test_a_subclass_has_no_event():
+    with pytest.raises(NotCoveredError, match="there is none for it"):
+        event_from_mechanism(Laplacian(scale=4))
 
 
 def test_only_a_mechanism_has_an_event():

@@ -2,15 +2,20 @@
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 from dp_accounting import NeighboringRelation
 from dp_accounting.pld import common, privacy_loss_distribution
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 import privselect as ps
 from privselect.errors import NotCoveredError, ParameterError
 from privselect.integrations import mechanism_from_pld, pld_from_mechanism
+from privselect.integrations.dp_accounting.losses import _rounded
 from privselect.mechanisms.neighbours import ANY, REPLACE_ONE
+from privselect.pairs import DominatingPair
 
 losses = privacy_loss_distribution
 DELTAS = (1e-3, 1e-6, 1e-9)
@@ -201,3 +206,49 @@ def test_a_selection_goes_over_whole():
 
 def test_what_leaks_everything():
     assert pld_from_mechanism(ps.Gaussian(sigma=0.01)).get_epsilon_for_delta(0.1) == math.inf
+
+
+# -- any pair, any lattice -------------------------------------------------------------------------------------------------
+
+WEIGHTS = st.lists(st.one_of(st.just(0.0), st.floats(1e-12, 1.0)), min_size=2, max_size=6)
+ASKED = st.lists(st.floats(0.0, 30.0), min_size=1, max_size=5)
+
+
+def true_hockey_stick(losses_and_masses, infinite, epsilon):
+    """``sum p (1 - e^(epsilon - loss))_+`` in 50 digits."""
+    with mpmath.workdps(50):
+        counted = [(mpmath.mpf(loss), mpmath.mpf(mass)) for loss, mass in losses_and_masses if loss > epsilon]
+        return sum((mass * (1 - mpmath.exp(epsilon - loss)) for loss, mass in counted), mpmath.mpf(infinite))
+
+
+@given(WEIGHTS, WEIGHTS, st.sampled_from([1e-3, 0.07, 1.0, 13.0]), ASKED)
+def test_the_masses_on_the_lattice_dominate_the_pair(first, second, spacing, asked):
+    size = min(len(first), len(second))
+    p, q = np.array(first[:size]), np.array(second[:size])
+    assume(p.sum() > 0.0)
+    assume(q.sum() > 0.0)
+    pair = DominatingPair.from_masses(p / p.sum(), q / q.sum())
+    masses, infinite = _rounded(pair, spacing)
+    with mpmath.workdps(50):
+        on_lattice = [(mpmath.mpf(cell) * mpmath.mpf(spacing), mass) for cell, mass in masses.items()]
+        outcomes = list(zip(pair.p.tolist(), pair.q.tolist(), strict=True))
+        for epsilon in (*asked, 0.0, *(float(loss) for loss in pair.losses)):
+            truth = sum((max(a - mpmath.exp(mpmath.mpf(epsilon)) * b, 0) for a, b in outcomes), mpmath.mpf(pair.p_only))
+            assert truth <= true_hockey_stick(on_lattice, infinite, epsilon) * (1 + mpmath.mpf(10) ** -15)
+
+
+@given(st.lists(st.tuples(st.integers(0, 40), st.floats(1e-9, 1.0)), min_size=1, max_size=6), st.floats(0.0, 0.5), ASKED)
+def test_the_curve_is_above_any_symmetric_lattice(weights, infinite, asked):
+    # A loss and its negative in the ratio of their odds: the reverse pair has the same law.
+    halves = [(cell, weight / (1.0 + math.exp(-0.3 * cell))) for cell, weight in weights]
+    masses = dict.fromkeys({sign * cell for cell, _ in halves for sign in (-1, 1)}, 0.0)
+    total = sum(weight for _, weight in weights)
+    for cell, likely in halves:
+        masses[cell] += likely / total * (1.0 - infinite)
+        masses[-cell] += likely * math.exp(-0.3 * cell) / total * (1.0 - infinite)
+    theirs = losses.PrivacyLossDistribution.create_from_rounded_probability(masses, infinite, 0.3)
+    (bracket,) = mechanism_from_pld(theirs).brackets
+    listed = [(0.3 * cell, mass) for cell, mass in masses.items()]
+    for epsilon in (*asked, 0.0, *(0.3 * cell for cell in masses if cell > 0)):
+        truth = true_hockey_stick(listed, infinite, epsilon)
+        assert truth <= float(bracket.upper.hockey_stick(epsilon, side=1)) <= truth * (1 + 1e-6) + 1e-9

@@ -17,7 +17,7 @@ def composed(parts: Iterable[Mechanism], neighbours: str) -> Mechanism:
     kept = tuple(part for part in parts if not leaks_nothing(part))
     if not kept:
         return nothing(neighbours)
-    return kept[0] if len(kept) == 1 else cast("Mechanism", late("Composed")(kept))
+    return kept[0] if len(kept) == 1 else cast("Mechanism", known("Composed")(kept))
 
 
 def repeated(mechanism: Mechanism, times: int, neighbours: str) -> Mechanism:
@@ -28,7 +28,7 @@ def repeated(mechanism: Mechanism, times: int, neighbours: str) -> Mechanism:
         return mechanism
     if isinstance(mechanism, DPSGD):
         return replace(mechanism, steps=mechanism.steps * times)
-    kind = late("Composed")
+    kind = known("Composed")
     if isinstance(mechanism, kind):
         return cast("Mechanism", kind(cast("Any", mechanism).parts, times=cast("Any", mechanism).times * times))
     return cast("Mechanism", kind((mechanism,), times=times))
@@ -44,6 +44,9 @@ def leaks_nothing(mechanism: Mechanism) -> bool:
     return isinstance(mechanism, Pure) and mechanism.epsilon == 0.0
 
 
-def late(name: str) -> Any:
-    """A class of ``privselect.mechanisms``, by name."""
-    return getattr(import_module("privselect.mechanisms"), name)
+def known(name: str) -> Any:
+    """The class of a mechanism by its public name; None where there is none."""
+    try:
+        return getattr(import_module("privselect"), name)
+    except AttributeError:
+        return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from dp_accounting import dp_event
@@ -10,7 +11,7 @@ from dp_accounting import dp_event
 from privselect.counts import Geometric, Logarithmic, NegativeBinomial, Poisson
 from privselect.errors import NotCoveredError, ParameterError
 from privselect.integrations.rounding import inverse_below, log_above
-from privselect.integrations.steps import composed, late, leaks_nothing, nothing, repeated
+from privselect.integrations.steps import composed, known, leaks_nothing, nothing, repeated
 from privselect.mechanisms import DPSGD, Gaussian, Laplace, Mechanism, Mixture, Pure
 from privselect.mechanisms.neighbours import ADD_REMOVE, REPLACE_ONE
 from privselect.parameters import POSITIVE, UNIT, Range, check_exact, check_number, check_several, shown, whole
@@ -45,9 +46,11 @@ _REFUSED = {
 def mechanism_from_event(event: Any, neighbours: str = ADD_REMOVE) -> Mechanism:
     """The mechanism that a ``DpEvent`` of dp-accounting describes, for neighbours by "add_remove" or "replace_one".
 
-    An event's noise is measured against the greatest norm of one record's value. Adding or removing a record moves the sum by
-    that much, replacing one by twice as much: ``GaussianDpEvent(s)`` is gaussian(sigma=s) there and gaussian(sigma=s/2) here,
-    as dp-accounting itself has it. What cannot be described exactly is refused in one sentence that names the event.
+    An event's noise is measured against the greatest norm of one record's value. Adding or removing a record moves the sum by that
+    much, replacing one by up to twice as much: ``GaussianDpEvent(s)`` is gaussian(sigma=s) for add_remove and gaussian(sigma=s/2)
+    for replace_one. dp-accounting's own PLDAccountant has it so; its RdpAccountant takes s for either relation.
+
+    What cannot be described exactly is refused in one sentence that names the event.
     """
     if not isinstance(neighbours, str) or neighbours not in {ADD_REMOVE, REPLACE_ONE}:
         raise ParameterError(f"`neighbours` must be one of {ADD_REMOVE}, {REPLACE_ONE}, got {shown(neighbours)}")
@@ -112,7 +115,7 @@ class _Reading:
         if most * self.reach != 1:
             reason = f"discrete Laplace noise is described for a sensitivity of 1, not {most * self.reach:g}; "
             raise self.refusal(reason + _BY_PLD.format("from_discrete_laplace_mechanism"))
-        return late("DiscreteLaplace")(scale=inverse_below(rate), neighbours=self.neighbours)  # type: ignore[no-any-return]
+        return known("DiscreteLaplace")(scale=inverse_below(rate), neighbours=self.neighbours)  # type: ignore[no-any-return]
 
     def randomised_response(self, event: Any) -> Mechanism:
         """Of k buckets, the true one with 1 - p + p/k, each other with p/k.
@@ -162,7 +165,10 @@ class _Reading:
 
     def count(self, event: Any) -> Count:
         mean, shape = event.mean, event.shape
-        if isinstance(shape, float) and shape == math.inf:
+        if isinstance(shape, Real) and shape == math.inf:
             return Poisson(mean=mean)
-        eta = check_number("shape", shape, _SHAPE)
+        try:
+            eta = check_number("shape", shape, _SHAPE)
+        except ParameterError:
+            raise ParameterError(f"`shape` must be {_SHAPE} or inf, got {shown(shape)}") from None
         return _NAMED[eta](mean=mean) if eta in _NAMED else NegativeBinomial(eta=eta, mean=mean)

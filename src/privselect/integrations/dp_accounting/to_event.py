@@ -10,7 +10,7 @@ from dp_accounting import dp_event
 from privselect.counts import Geometric, Logarithmic, NegativeBinomial, Poisson
 from privselect.errors import NotCoveredError, ParameterError
 from privselect.integrations.rounding import inverse_above
-from privselect.integrations.steps import leaks_nothing
+from privselect.integrations.steps import known, leaks_nothing
 from privselect.mechanisms import DPSGD, Gaussian, Laplace, Mechanism
 from privselect.mechanisms.neighbours import REPLACE_ONE
 from privselect.parameters import shortened, shown
@@ -45,10 +45,11 @@ class _Writing:
     def write(self, mechanism: Mechanism) -> dp_event.DpEvent:
         if leaks_nothing(mechanism):
             return dp_event.NoOpDpEvent()
-        name = type(mechanism).__name__
-        if name not in _WRITERS:
-            raise _refused(mechanism, "there is none for it")
-        return _WRITERS[name](self, mechanism)
+        # By the very class: what a subclass changes is not known.
+        for name, write in _WRITERS.items():
+            if type(mechanism) is known(name):
+                return write(self, mechanism)
+        raise _refused(mechanism, "there is none for it")
 
     def gaussian(self, mechanism: Gaussian) -> dp_event.DpEvent:
         return dp_event.GaussianDpEvent(self.against_one_record(mechanism, mechanism.sigma))
