@@ -52,7 +52,7 @@ def test_one_guarantee_for_both_orders_is_approximate_dp(epsilon, delta):
     for asked in (0.0, 0.5 * epsilon, epsilon, epsilon + 1.0, -0.3):
         truth, found = known.delta_at(asked), curve.delta_at(asked)
         assert truth.lower <= found.upper
-        assert found.upper == pytest.approx(truth.upper, rel=1e-9, abs=1e-11)
+        assert found.upper == pytest.approx(truth.upper, rel=1e-9, abs=1e-7)  # the finest epsilon is 1e-8, and the slopes above it
 
 
 def test_epsilons_that_floats_cannot_tell_apart():
