@@ -11,7 +11,6 @@ from dp_accounting import NeighboringRelation, dp_event, pld, rdp
 from dp_accounting.rdp.rdp_privacy_accountant import _gamma_truncated_negative_binomial
 
 import privselect as ps
-from privselect import mechanisms
 from privselect.errors import NotCoveredError, ParameterError
 from privselect.integrations import event_from_mechanism, mechanism_from_event
 from privselect.integrations.rounding import inverse_above, inverse_below, log_above
@@ -23,12 +22,9 @@ Select, Discrete, Response = dp_event.RepeatAndSelectDpEvent, dp_event.DiscreteL
 NOTHING = dp_event.NoOpDpEvent()
 STEP = Sampled(0.01, Gaussian(1.1))
 
-needs_composed = pytest.mark.skipif(not hasattr(mechanisms, "Composed"), reason="composition of different mechanisms is not there yet")
-needs_discrete = pytest.mark.skipif(not hasattr(mechanisms, "DiscreteLaplace"), reason="discrete Laplace noise is not there yet")
-
 
 def composed(*parts, times=1):
-    return mechanisms.Composed(parts, times=times)
+    return ps.Composed(parts, times=times)
 
 
 def gaussian(sigma, neighbours=ADD_REMOVE):
@@ -84,7 +80,6 @@ def test_an_event_and_its_mechanism(event, neighbours, make):
     assert event_from_mechanism(make()) == event
 
 
-@needs_composed
 @pytest.mark.parametrize(("event", "neighbours", "make"), SAME_COMPOSED)
 def test_an_event_of_several_and_its_mechanism(event, neighbours, make):
     assert mechanism_from_event(event, neighbours) == make()
@@ -118,12 +113,10 @@ def test_full_batches_of_replaced_records_are_no_sample():
     assert mechanism_from_event(Sampled(1.0, Gaussian(4.0)), REPLACE_ONE) == gaussian(2, REPLACE_ONE)
 
 
-@needs_composed
 def test_repetitions_multiply():
     assert mechanism_from_event(Again(Again(Gaussian(4.0), 3), 5)) == composed(gaussian(4), times=15)
 
 
-@needs_composed
 def test_a_part_left_to_the_caller_is_written_for_the_relation_of_the_others():
     mixed = composed(ps.Gaussian(sigma=4), laplace(1, REPLACE_ONE))
     assert event_from_mechanism(mixed) == Composed([Gaussian(8.0), Laplace(2.0)])
@@ -166,7 +159,6 @@ def test_randomised_response_that_says_nothing(event):
     assert mechanism_from_event(event, REPLACE_ONE) == pure(0, REPLACE_ONE)
 
 
-@needs_composed
 def test_every_repetition_of_randomised_response_counts():
     accountant = pld.PLDAccountant(NeighboringRelation.REPLACE_ONE).compose(Response(0.5, 2), 5)
     ours = mechanism_from_event(Again(Response(0.5, 2), 5), REPLACE_ONE)
@@ -178,7 +170,6 @@ def test_every_repetition_of_randomised_response_counts():
 # -- discrete Laplace ------------------------------------------------------------------------------------------------------
 
 
-@needs_discrete
 @pytest.mark.parametrize("rate", [0.3, 1.0, 0.1, 3.7, 1e-5])
 def test_discrete_laplace(rate):
     mechanism = mechanism_from_event(Discrete(rate, 1))
@@ -367,7 +358,6 @@ def test_the_same_epsilon_as_loss_distributions_say(event, neighbours):
     check_against_loss_distributions(event, neighbours)
 
 
-@needs_composed
 @pytest.mark.parametrize(("event", "neighbours"), COUNTED_COMPOSED, ids=str)
 def test_the_same_epsilon_of_several_as_loss_distributions_say(event, neighbours):
     check_against_loss_distributions(event, neighbours)

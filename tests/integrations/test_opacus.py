@@ -9,11 +9,8 @@ import numpy as np
 import pytest
 
 import privselect as ps
-from privselect import mechanisms
 from privselect.errors import NotCoveredError, ParameterError
 from privselect.integrations import mechanism_from_history
-
-needs_composed = pytest.mark.skipif(not hasattr(mechanisms, "Composed"), reason="composition of different mechanisms is not there yet")
 
 
 def dpsgd(noise, rate, steps):
@@ -42,11 +39,10 @@ def test_an_accountant(name):
     assert mechanism_from_history(Accountant([(1.1, 0.01, 500)], name)) == dpsgd(1.1, 0.01, 500)
 
 
-@needs_composed
 def test_stages():
     history = [(1.1, 0.01, 500), (1.3, 0.01, 20), (1.1, 0.02, 7), (1.3, 0.01, 30)]
     stages = dpsgd(1.1, 0.01, 500), dpsgd(1.3, 0.01, 50), dpsgd(1.1, 0.02, 7)
-    assert mechanism_from_history(history) == mechanisms.Composed(stages)
+    assert mechanism_from_history(history) == ps.Composed(stages)
 
 
 def test_a_central_limit_is_refused_but_not_its_history():
@@ -159,11 +155,10 @@ class TestRealRuns:
         assert gaussian.lower <= ours.epsilon_at(DELTA).upper <= gaussian.upper * 1.001
         assert abs(accountant.get_epsilon(DELTA, eps_error=0.01) - gaussian.upper) <= 0.02
 
-    @needs_composed
     def test_noise_that_changes_on_the_way(self):
         accountant = trained("prv", noises=(NOISE, 2.0))
         ours = mechanism_from_history(accountant)
-        assert ours == mechanisms.Composed((dpsgd(NOISE, RATE, STEPS), dpsgd(2.0, RATE, STEPS)))
+        assert ours == ps.Composed((dpsgd(NOISE, RATE, STEPS), dpsgd(2.0, RATE, STEPS)))
         prv = accountant.get_epsilon(DELTA, eps_error=0.01)
         assert ours.epsilon_at(DELTA).upper <= prv <= ours.epsilon_at(DELTA).upper + 0.02
 

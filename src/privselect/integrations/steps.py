@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
-from privselect.mechanisms import DPSGD, Mechanism, Pure
+from privselect.mechanisms import DPSGD, Composed, Mechanism, Pure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,7 +16,7 @@ def composed(parts: Iterable[Mechanism], neighbours: str) -> Mechanism:
     kept = tuple(part for part in parts if not leaks_nothing(part))
     if not kept:
         return nothing(neighbours)
-    return kept[0] if len(kept) == 1 else cast("Mechanism", known("Composed")(kept))
+    return kept[0] if len(kept) == 1 else Composed(kept)
 
 
 def repeated(mechanism: Mechanism, times: int, neighbours: str) -> Mechanism:
@@ -28,10 +27,9 @@ def repeated(mechanism: Mechanism, times: int, neighbours: str) -> Mechanism:
         return mechanism
     if isinstance(mechanism, DPSGD):
         return replace(mechanism, steps=mechanism.steps * times)
-    kind = known("Composed")
-    if isinstance(mechanism, kind):
-        return cast("Mechanism", kind(cast("Any", mechanism).parts, times=cast("Any", mechanism).times * times))
-    return cast("Mechanism", kind((mechanism,), times=times))
+    if isinstance(mechanism, Composed):
+        return replace(mechanism, times=mechanism.times * times)
+    return Composed((mechanism,), times=times)
 
 
 def nothing(neighbours: str) -> Mechanism:
@@ -42,11 +40,3 @@ def nothing(neighbours: str) -> Mechanism:
 def leaks_nothing(mechanism: Mechanism) -> bool:
     """Whether it is :func:`nothing`."""
     return isinstance(mechanism, Pure) and mechanism.epsilon == 0.0
-
-
-def known(name: str) -> Any:
-    """The class of a mechanism by its public name; None where there is none."""
-    try:
-        return getattr(import_module("privselect"), name)
-    except AttributeError:
-        return None

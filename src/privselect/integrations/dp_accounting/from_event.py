@@ -11,8 +11,8 @@ from dp_accounting import dp_event
 from privselect.counts import Geometric, Logarithmic, NegativeBinomial, Poisson
 from privselect.errors import NotCoveredError, ParameterError
 from privselect.integrations.rounding import inverse_below, log_above
-from privselect.integrations.steps import composed, known, leaks_nothing, nothing, repeated
-from privselect.mechanisms import DPSGD, Gaussian, Laplace, Mechanism, Mixture, Pure
+from privselect.integrations.steps import composed, leaks_nothing, nothing, repeated
+from privselect.mechanisms import DPSGD, DiscreteLaplace, Gaussian, Laplace, Mechanism, Mixture, Pure
 from privselect.mechanisms.neighbours import ADD_REMOVE, REPLACE_ONE
 from privselect.parameters import POSITIVE, UNIT, Range, check_exact, check_number, check_several, shown, whole
 from privselect.selection import Selection
@@ -115,7 +115,7 @@ class _Reading:
         if most * self.reach != 1:
             reason = f"discrete Laplace noise is described for a sensitivity of 1, not {most * self.reach:g}; "
             raise self.refusal(reason + _BY_PLD.format("from_discrete_laplace_mechanism"))
-        return known("DiscreteLaplace")(scale=inverse_below(rate), neighbours=self.neighbours)  # type: ignore[no-any-return]
+        return DiscreteLaplace(scale=inverse_below(rate), neighbours=self.neighbours)
 
     def randomised_response(self, event: Any) -> Mechanism:
         """Of k buckets, the true one with 1 - p + p/k, each other with p/k.

@@ -10,16 +10,16 @@ from dp_accounting import dp_event
 from privselect.counts import Geometric, Logarithmic, NegativeBinomial, Poisson
 from privselect.errors import NotCoveredError, ParameterError
 from privselect.integrations.rounding import inverse_above
-from privselect.integrations.steps import known, leaks_nothing
-from privselect.mechanisms import DPSGD, Gaussian, Laplace, Mechanism
+from privselect.integrations.steps import leaks_nothing
+from privselect.mechanisms import DPSGD, Composed, DiscreteLaplace, Gaussian, Laplace, Mechanism
 from privselect.mechanisms.neighbours import REPLACE_ONE
 from privselect.parameters import shortened, shown
+from privselect.selection import Selection
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from privselect.counts import Count
-    from privselect.selection import Selection
 
 _FAMILY = (Geometric, Logarithmic, NegativeBinomial)
 
@@ -46,10 +46,9 @@ class _Writing:
         if leaks_nothing(mechanism):
             return dp_event.NoOpDpEvent()
         # By the very class: what a subclass changes is not known.
-        for name, write in _WRITERS.items():
-            if type(mechanism) is known(name):
-                return write(self, mechanism)
-        raise _refused(mechanism, "there is none for it")
+        if type(mechanism) not in _WRITERS:
+            raise _refused(mechanism, "there is none for it")
+        return _WRITERS[type(mechanism)](self, mechanism)
 
     def gaussian(self, mechanism: Gaussian) -> dp_event.DpEvent:
         return dp_event.GaussianDpEvent(self.against_one_record(mechanism, mechanism.sigma))
@@ -64,7 +63,7 @@ class _Writing:
             raise _refused(mechanism, "its noise is beyond the largest float")
         return found
 
-    def discrete_laplace(self, mechanism: Any) -> dp_event.DpEvent:
+    def discrete_laplace(self, mechanism: DiscreteLaplace) -> dp_event.DpEvent:
         if self.replacing:
             raise _refused(mechanism, "for replaced records an event's sensitivity is even, and this one is 1")
         return dp_event.DiscreteLaplaceDpEvent(inverse_above(mechanism.scale), 1)
@@ -73,7 +72,7 @@ class _Writing:
         step = dp_event.PoissonSampledDpEvent(mechanism.sampling_probability, dp_event.GaussianDpEvent(mechanism.noise_multiplier))
         return step if mechanism.steps == 1 else dp_event.SelfComposedDpEvent(step, mechanism.steps)
 
-    def composed(self, mechanism: Any) -> dp_event.DpEvent:
+    def composed(self, mechanism: Composed) -> dp_event.DpEvent:
         events = [self.write(part) for part in mechanism.parts]
         once = events[0] if len(events) == 1 else dp_event.ComposedDpEvent(events)
         return once if mechanism.times == 1 else dp_event.SelfComposedDpEvent(once, mechanism.times)
@@ -83,13 +82,13 @@ class _Writing:
         return dp_event.RepeatAndSelectDpEvent(self.write(mechanism.mechanism), mean, shape)
 
 
-_WRITERS: dict[str, Callable[[_Writing, Any], dp_event.DpEvent]] = {
-    "Gaussian": _Writing.gaussian,
-    "Laplace": _Writing.laplace,
-    "DiscreteLaplace": _Writing.discrete_laplace,
-    "DPSGD": _Writing.dpsgd,
-    "Composed": _Writing.composed,
-    "Selection": _Writing.selection,
+_WRITERS: dict[type[Mechanism], Callable[[_Writing, Any], dp_event.DpEvent]] = {
+    Gaussian: _Writing.gaussian,
+    Laplace: _Writing.laplace,
+    DiscreteLaplace: _Writing.discrete_laplace,
+    DPSGD: _Writing.dpsgd,
+    Composed: _Writing.composed,
+    Selection: _Writing.selection,
 }
 
 
