@@ -177,7 +177,7 @@ class _Transform:
             unsure += law.times * 4.0 * scale / np.maximum(np.abs(1.0 + bump), 1e-7)
         some = -math.expm1(-self.rate)
         grown = np.exp(exponent - self.rate)  # the modulus is at most 1, as R is greatest at angle 0
-        factor: NDArray[np.complex128] = (grown - math.exp(-self.rate)) / complex(some)
+        factor = np.asarray((grown - math.exp(-self.rate)) / some, dtype=np.complex128)
         small = np.abs(exponent) < 0.5
         factor[small] = _expm1(exponent[small]) * (math.exp(-self.rate) / some)
         most = np.minimum(np.abs(factor) + self.tiny * unsure, 1.0)
