@@ -12,7 +12,8 @@ from closed_forms import DIGITS, discrete_hockey, gaussian_hockey
 from privselect.errors import ParameterError
 from privselect.mechanisms.gaussian import gaussian_bracket
 from privselect.pairs import DominatingPair
-from privselect.pairs.pld import compose_pair
+from privselect.pairs.bracket import Bracket
+from privselect.pairs.compose import Step, compose
 from privselect.pairs.tiny import union_above, union_below
 
 EPSILONS = [-720.0, -50.0, -3.0, -1.0, -0.1, 0.0, 1e-9, 0.1, 0.7, 1.0, 3.0, 50.0, 720.0]
@@ -152,6 +153,10 @@ def test_a_union_is_the_weighted_sum(one, other, weight):
 # -- composition ---------------------------------------------------------------------------------------------------------
 
 
+def repeated(pair, times):
+    return compose([(Step(Bracket(pair, (pair,))), times)]).upper
+
+
 def product(laws, times):
     return tuple([np.prod(np.array(parts, dtype=object)) for parts in itertools.product(masses, repeat=times)] for masses in laws)
 
@@ -164,7 +169,7 @@ def product(laws, times):
     st.sampled_from([1, 2, 3]),
 )
 def test_composition_dominates_the_product_of_small_pairs(laws, times):
-    composed = compose_pair(pair_of(*laws), times)
+    composed = repeated(pair_of(*laws), times)
     p, q = product(laws, times)
     for e in (-3.0, -1.0, -0.2, 0.0, 0.1, 0.5, 1.0, 2.0, 4.0):
         true = discrete_hockey(p, q, e)
@@ -175,7 +180,7 @@ def test_composition_dominates_the_product_of_small_pairs(laws, times):
 
 @pytest.mark.parametrize("times", [2, 7, 30])
 def test_composition_dominates_a_gaussian(times):
-    composed = compose_pair(ps.Gaussian(sigma=4).brackets[0].upper, times)
+    composed = repeated(ps.Gaussian(sigma=4).brackets[0].upper, times)
     for e in np.linspace(-4.0, 6.0, 41).tolist():
         assert gaussian_hockey(np.sqrt(times) / 4, e) <= float(composed.hockey_stick(e, side=1))
     released = ps.Gaussian(sigma=4).repeated(times)[0]

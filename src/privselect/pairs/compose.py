@@ -94,7 +94,13 @@ def _on_lattice(parts: Parts, resolution: Resolution) -> Bracket:
 
 
 def compose_above(parts: Pairs, resolution: Resolution) -> DominatingPair:
-    """A pair that dominates the composition."""
+    """A pair that dominates the composition.
+
+    Claim: each step is replaced by a pair on the lattice that dominates it; their composed masses, enlarged by bounds on rounding and on
+    what wraps around, give values of the hockey stick at knots, rounded up, and what lies beyond the ends is charged as infinite loss.
+
+    Holds when each step is dominated by its pair whatever the steps before gave. Label: **Composition** (upper).
+    """
     leaks, slack = [_leak(parts, only) for only in ("p_only", "q_only")], 0.0
     halves: tuple[list[Profile], list[Profile]] = ([], [])
     for dense, unsure in composed_laws(parts, resolution, 1):
@@ -116,7 +122,10 @@ def compose_above(parts: Pairs, resolution: Resolution) -> DominatingPair:
 def compose_below(parts: Pairs, resolution: Resolution) -> DominatingPair:
     """A pair that the composition dominates: a part of each composed outcome, the neighbours merged into cells.
 
-    What is left of the outcomes is one more outcome, which is not listed: the masses may sum to less than 1.
+    Claim: the same with pairs that are dominated, and masses reduced by the bounds. What is left of the outcomes is one more outcome,
+    which is not listed: the masses may sum to less than 1.
+
+    Holds when each step dominates its pair. Label: **Composition** (lower).
     """
     slack, p, q = 0.0, [np.zeros(0)], [np.zeros(0)]
     for dense, unsure in composed_laws(parts, resolution, -1):
