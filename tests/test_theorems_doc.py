@@ -33,7 +33,16 @@ PAPER = {
     "lem:f_convex",
     "lem:aux0",
 }
-OURS = {"**Ratio**", "**Pointwise**", "**Exact** (upper)", "**Exact** (lower)", "**Points**", "**Mixture**", "**Composition** (upper)", "**Composition** (lower)"}
+OURS = {
+    "**Ratio**",
+    "**Pointwise**",
+    "**Exact** (upper)",
+    "**Exact** (lower)",
+    "**Points**",
+    "**Mixture**",
+    "**Composition** (upper)",
+    "**Composition** (lower)",
+}
 
 
 def test_the_table_is_read_whole():

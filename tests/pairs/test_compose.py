@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import privselect as ps
 from privselect.errors import ParameterError
 from privselect.pairs import Bracket, DominatingPair
-from privselect.pairs.few import are_few, compose_few
 from privselect.pairs.compose import Step, compose
+from privselect.pairs.few import are_few, compose_few
 
 EPSILONS = (-1.0, 0.0, 0.3, 1.0, 2.5, 6.0)
 

@@ -1,16 +1,18 @@
 """``privselect epsilon``."""
 
-from privselect.cli.options import AsJson, CountText, DeltaText, MechanismText
+from privselect.cli.options import AccuracyText, AsJson, CountText, DeltaText, MechanismText
 from privselect.cli.printing import print_answer, print_json
-from privselect.cli.reading import read_count, read_delta, read_mechanism, select
+from privselect.cli.reading import read_accuracy, read_count, read_delta, read_mechanism, select
 
 
-def epsilon(mechanism: MechanismText, delta: DeltaText, count: CountText = None, json: AsJson = False) -> None:
+def epsilon(
+    mechanism: MechanismText, delta: DeltaText, count: CountText = None, accuracy: AccuracyText = None, json: AsJson = False
+) -> None:
     """The epsilon that holds at this delta."""
-    at = read_delta(delta)
+    at, within = read_delta(delta), read_accuracy(accuracy)
     base, law = read_mechanism(mechanism), read_count(count)
-    chosen, alone = select(base, law), base.epsilon_at(delta=at)
-    answer = alone if law is None else chosen.epsilon_at(delta=at)
+    chosen, alone = select(base, law), base.epsilon_at(delta=at, accuracy=within if law is None else None)
+    answer = alone if law is None else chosen.epsilon_at(delta=at, accuracy=within)
     if not json:
         print_answer(f"epsilon at delta {at:g}", answer, None if law is None else alone)
         return

@@ -10,5 +10,9 @@ CountText = Annotated[
     typer.Option("--count", metavar="C", help="The law of K, the number of trials, such as geometric(mean=300). Without it: one trial."),
 ]
 DeltaText = Annotated[str, typer.Option("--delta", metavar="D", help="A number in (0, 1).")]
+AccuracyText = Annotated[
+    str | None,
+    typer.Option("--accuracy", metavar="A", help="How far the two ends may be apart, relative; refused where it cannot be reached."),
+]
 EpsilonText = Annotated[str, typer.Option("--epsilon", metavar="E", help="A real number.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON; null is an end that is infinite, or a lower end that is not proved.")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from privselect.errors import ParameterError, TextFormError
-from privselect.parameters import OPEN_UNIT, REAL, Range, check_number, shown
+from privselect.parameters import ACCURACIES, OPEN_UNIT, REAL, Range, check_number, shown
 
 if TYPE_CHECKING:
     from privselect.counts import Count
@@ -20,6 +20,11 @@ def read_delta(text: str) -> float:
 def read_epsilon(text: str) -> float:
     """``--epsilon``."""
     return _number("epsilon", text, REAL)
+
+
+def read_accuracy(text: str | None) -> float | None:
+    """``--accuracy``, which may be left out."""
+    return None if text is None else _number("accuracy", text, ACCURACIES)
 
 
 def read_mechanism(text: str) -> Mechanism:

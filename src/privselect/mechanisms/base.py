@@ -14,7 +14,7 @@ from privselect.errors import AccuracyError
 from privselect.interval import Interval
 from privselect.mechanisms.neighbours import ANY, check_relation
 from privselect.pairs.compose import ACCURACY, Step
-from privselect.parameters import OPEN_UNIT, REAL, Range, check_array, check_number, shown, whole
+from privselect.parameters import ACCURACIES, OPEN_UNIT, REAL, Range, check_array, check_number, shown, whole
 from privselect.text import Described
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 MOST_RUNS = 10**9
 _ORDERS, _RUNS = Range(1.0, math.inf, low_open=True), whole(1, MOST_RUNS)
-_ACCURACIES = Range(1e-9, 0.1, high_open=False)
 
 
 class Mechanism(Described):
@@ -120,7 +119,7 @@ def _cached_brackets(mechanism: Mechanism, accuracy: float) -> tuple[Bracket, ..
 
 def check_accuracy(accuracy: float | None) -> float | None:
     """How far the ends of an epsilon may be apart, relative."""
-    return None if accuracy is None else check_number("accuracy", accuracy, _ACCURACIES)
+    return None if accuracy is None else check_number("accuracy", accuracy, ACCURACIES)
 
 
 def within(found: Interval, accuracy: float | None) -> Interval:

@@ -105,7 +105,7 @@ def compose_above(parts: Pairs, resolution: Resolution) -> DominatingPair:
     halves: tuple[list[Profile], list[Profile]] = ([], [])
     for dense, unsure in composed_laws(parts, resolution, 1):
         slack = max(slack, unsure)
-        leaks = [leaks[0] + dense.lost_p + 2.0 * FLOOR, leaks[1] + dense.lost_q + 2.0 * FLOOR]
+        leaks = [leak + dense.lost_p + dense.lost_q + 2.0 * FLOOR for leak in leaks]  # the last for what was left out on the way
         for half, profile in zip(halves, (Profile.of(dense), Profile.reversed(dense)), strict=True):
             half.append(profile)
     if max(leaks) >= 1.0 or slack > 1.0:

@@ -55,15 +55,18 @@ class Cumulants:
         return value + rate + log_rate - np.log(given), mean + first, variance + np.maximum(spread, 0.0)
 
     def high_end(self, depth: float) -> tuple[float, float]:
-        """A tilt t > 1, and the loss x above which it proves that the first law has at most ``e^-depth``.
+        """A tilt, and the loss x above which it proves that either law has at most ``e^-depth``.
 
-        Chernoff: the first law has at most ``exp(K(t) - (t-1) x)`` there.
+        Chernoff: the first law has at most ``exp(K(t) - (t-1) x)`` above x for any t > 1, the second ``exp(K(t) - t x)`` for any t > 0.
+        Above 0 the first has more.
         """
-        return self._end(depth, 1.0, 1)
+        first = self._end(depth, 1.0, 1)
+        return first if first[1] >= 0.0 else max(first, self._end(depth, 0.0, 1), key=lambda one: one[1])
 
     def low_end(self, depth: float) -> tuple[float, float]:
-        """A tilt t < 0, and the loss x below which the second law has at most ``e^-depth``: it has ``exp(K(t) - t x)`` at most."""
-        return self._end(depth, 0.0, -1)
+        """The same below x, with t < 0 for the second law, which has more below 0, and t < 1 for the first."""
+        second = self._end(depth, 0.0, -1)
+        return second if second[1] <= 0.0 else min(second, self._end(depth, 1.0, -1), key=lambda one: one[1])
 
     def _end(self, depth: float, base: float, sign: int) -> tuple[float, float]:
         variance = float(self.at(np.array([base]))[2][0])

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _CELL = 0.012  # of a step's standard deviation, for an accuracy of 1e-4
 _TAIL_CELL = 0.1  # of the reciprocal of the greatest tilt, for the same
 _FINE = 0.2  # of the accuracy, for the knots of the result
-_MOST_CELLS = 1 << 20
+_CELLS, _MOST_CELLS = 1 << 20, 1 << 22  # of the lattice, for an accuracy of 1e-4 and at all
 _DEEP = 69.0  # minus the log of the least delta that the accuracy is meant for
 _COARSE = 0.3  # of a sum's deviation times its greatest tilt, for an accuracy of 1e-4
 _OF_LARGE = 0.05  # of a large loss, for the same: the sum of the usual ones is a quarter of that wide
@@ -74,7 +74,8 @@ def resolution_for(parts: Pairs, accuracy: float, limits: tuple[float, float]) -
     _, _, variances = usual.at(np.array([-1.0, 0.0, 1.0, 0.5 * (1.0 + tilt), tilt]))
     spacing = _CELL * finesse * math.sqrt(max(float(variances.min()), 1e-24) / runs)
     depth = -math.log(floor)
-    finest = max((min(usual.high_end(depth)[1], most) - max(usual.low_end(depth)[1], -most)) / _MOST_CELLS, 1e-13)
+    cells = min(max(_CELLS * 1e-4 / accuracy, _CELLS), _MOST_CELLS)
+    finest = max((min(usual.high_end(depth)[1], most) - max(usual.low_end(depth)[1], -most)) / cells, 1e-13)
     spacing = _aligned(parts, max(spacing, finest))
     # Sums with a large loss are few, and their tilts small: what the lattice adds to their variance matters less.
     width = min(cumulants.high_end(depth)[1], most) - max(cumulants.low_end(depth)[1], -most)

@@ -6,10 +6,12 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from privselect.pairs.dominating import DominatingPair
 from privselect.pairs.lattice import lattice_above, lattice_below
 from privselect.pairs.rare import split
-from privselect.pairs.tilted import convolved
+from privselect.pairs.tilted import Dense, convolved
 from privselect.pairs.tiny import SMALLEST
 
 if TYPE_CHECKING:
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
     from privselect.pairs.lattice import LatticePair
     from privselect.pairs.rare import Split
     from privselect.pairs.resolution import Resolution
-    from privselect.pairs.tilted import Dense
 
     Pairs = Sequence[tuple[DominatingPair, int]]
     Halves = Sequence[tuple[Split, int]]
@@ -32,8 +33,7 @@ def composed_laws(parts: Pairs, resolution: Resolution, side: int) -> Iterator[L
     """Masses that bound those composed, all together, from above (``side`` 1) or below (-1); with each law, how far it may be off."""
     halves = [(split(pair, resolution.large), times) for pair, times in parts]
     usual = _Sum([(half.usual, times) for half, times in halves], resolution.spacing, side)
-    if usual.dense is not None:
-        yield usual.dense, usual.slack
+    yield usual.dense, usual.slack
     rare = [(half, times) for half, times in halves if len(half.rare.p)]
     if not rare:
         return
@@ -56,21 +56,16 @@ def _by_number(halves: Halves, resolution: Resolution, side: int) -> Iterator[La
         law, slack = _on(half.rare, resolution.coarse, side)
         log_count = math.lgamma(times + 1) - math.lgamma(large + 1) - math.lgamma(times - large + 1)
         summed = usual.on(resolution.coarse)
-        if summed is not None and len(law.q):
-            dense = convolved([*summed.parts, (law, large)], side, log_count=log_count)
-            if dense is not None:
-                yield summed.scaled(dense), usual.slack + summed.slack + large * slack
+        dense = convolved([*summed.parts, (law, large)], side, log_count=log_count)
+        yield summed.scaled(dense), usual.slack + summed.slack + large * slack
 
 
 def _at_least_one_above(halves: Halves, usual: _Sum, resolution: Resolution) -> Iterator[Law]:
     """All numbers at once. A large loss stands in for one usual step; the other usual steps are dominated by all of them."""
     rare = [(*_on(half.instead, resolution.coarse, 1), times) for half, times in halves if len(half.rare.p)]
     summed = usual.on(resolution.coarse)
-    if summed is None:
-        return
     dense = convolved(summed.parts, 1, [(law, times) for law, _, times in rare])
-    if dense is not None:
-        yield dense, usual.slack + summed.slack + _slack_of_large(halves, [slack for _, slack, _ in rare])
+    yield dense, usual.slack + summed.slack + _slack_of_large(halves, [slack for _, slack, _ in rare])
 
 
 def _at_least_one_below(halves: Halves, resolution: Resolution) -> Iterator[Law]:
@@ -79,11 +74,7 @@ def _at_least_one_below(halves: Halves, resolution: Resolution) -> Iterator[Law]
     counts = [(half, times, half.most_large(times)) for half, times in halves]
     usual = _Sum([(half.usual, times - large) for half, times, large in counts if times > large], resolution.spacing, -1)
     summed = usual.on(resolution.coarse)
-    if summed is None:
-        return
     dense = convolved(summed.parts, -1, [(law, times) for law, _, times in rare])
-    if dense is None:
-        return
     p, q = (math.prod(half.kept[law] ** large for half, _, large in counts) for law in (0, 1))
     # More large losses than were counted have a chance below 1e-60: far less than this of all that is told.
     told = 1.0 - 1e-9
@@ -113,19 +104,19 @@ class _Sum:
         self._side = side
         self.slack = sum(times * slack for _, slack, times in laws)
         self._empty = not laws
-        self.dense = convolved([(law, times) for law, _, times in laws], side) if laws else None
+        self.dense = (
+            convolved([(law, times) for law, _, times in laws], side) if laws else Dense(spacing, 0, np.ones(1), np.ones(1), 0.0, 0.0)
+        )
 
-    def on(self, spacing: float) -> _Summed | None:
-        """The same law on a coarser lattice; None if nothing is known of it."""
+    def on(self, spacing: float) -> _Summed:
+        """The same law on a coarser lattice."""
         if self._empty:
             return _Summed([])
-        if self.dense is None:
-            return None
         proper = (self.dense.p > SMALLEST) & (self.dense.q > SMALLEST)
         pair = DominatingPair(self.dense.p[proper], self.dense.q[proper])
         law, slack = _on(pair, spacing, self._side)
         # Too coarse to see anything of it: all of it is merged into one outcome.
-        return _Summed([(law, 1)], slack) if len(law.q) else _Summed([], slack, float(pair.p.sum()), float(pair.q.sum()))
+        return _Summed([(law, 1)], slack) if len(law.q) or self._side > 0 else _Summed([], slack, float(pair.p.sum()), float(pair.q.sum()))
 
 
 def _on(pair: DominatingPair, spacing: float, side: int) -> tuple[LatticePair, float]:

@@ -9,7 +9,7 @@ relative digits. The error has three parts, each bounded here and proved in docs
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -41,7 +41,7 @@ _NEGLIGIBLE = -100.0  # log of a coefficient that is not worth its logarithm
 class Dense:
     """Masses on all multiples ``first, first + 1, ...`` of the spacing.
 
-    Above them the first law has at most ``lost_p``, below them the second at most ``lost_q``, and the other law less than that.
+    Above them either law has at most ``lost_p``, below them at most ``lost_q``.
     """
 
     spacing: float
@@ -66,8 +66,8 @@ class _Window:
     stop: int
 
 
-def convolved(parts: Sequence[Part], side: int, rare: Sequence[Part] = (), log_count: float = 0.0) -> Dense | None:
-    """Bounds, above (``side`` 1) or below (-1), on ``e^log_count`` times the composed masses; None where there are none above FLOOR.
+def convolved(parts: Sequence[Part], side: int, rare: Sequence[Part] = (), log_count: float = 0.0) -> Dense:
+    """Bounds, above (``side`` 1) or below (-1), on ``e^log_count`` times the composed masses.
 
     With ``rare`` parts: on the sums of all parts and of at least one outcome of a rare part, each of which may come, besides nothing,
     as many times as it says. Losses beyond LARGEST are left out, and so are those at either end that have less than FLOOR in all.
@@ -77,7 +77,7 @@ def convolved(parts: Sequence[Part], side: int, rare: Sequence[Part] = (), log_c
     cumulants = Cumulants(usual, large, steepest=_STEEPEST / spacing)
     depth = log_count - math.log(FLOOR)
     if any(len(pair.q) == 0 for pair, _ in parts) or float(cumulants.at(np.array([0.0, 1.0]))[0].max()) < -depth:
-        return None
+        return _nothing(spacing)
     low, high = cumulants.low_end(depth), cumulants.high_end(depth)
     tilts = Tilts.of(cumulants, low, high)
     first, last = math.floor(low[1] / spacing), math.ceil(high[1] / spacing)
@@ -92,7 +92,7 @@ def convolved(parts: Sequence[Part], side: int, rare: Sequence[Part] = (), log_c
         first = math.ceil(-LARGEST / spacing)
         lost_q = tilts.mass_below(first * spacing, log_count)
     if first > last:
-        return Dense(spacing, 0, np.zeros(1), np.zeros(1), 1.0, 1.0)
+        return replace(_nothing(spacing), lost_p=2.0 * max(lost_p, lost_q), lost_q=2.0 * max(lost_p, lost_q))
     p, q = [], []
     for window in _windows(parts, rare, tilts, first, last):
         masses, log_scale = _Transform(parts, rare, window, tilts).masses(side)
@@ -101,6 +101,11 @@ def convolved(parts: Sequence[Part], side: int, rare: Sequence[Part] = (), log_c
             p.append(masses * np.exp(log_count + log_scale - (window.tilt - 1.0) * losses))
             q.append(masses * np.exp(log_count + log_scale - window.tilt * losses))
     return Dense(spacing, first, np.concatenate(p), np.concatenate(q), lost_p, lost_q)
+
+
+def _nothing(spacing: float) -> Dense:
+    """No mass, or none worth a look."""
+    return Dense(spacing, 0, np.zeros(1), np.zeros(1), 2.0 * FLOOR, 2.0 * FLOOR)
 
 
 def _windows(parts: Sequence[Part], rare: Sequence[Part], tilts: Tilts, first: int, last: int) -> Iterator[_Window]:
@@ -168,20 +173,24 @@ class _Transform:
             shares = [math.exp(math.log(law.times) + law.log_scale - self.log_first) for law in self.rare]
             exponent += sum(share * law.spectrum(self.size, 0)[kept] for share, law in zip(shares, self.rare, strict=True))
             return exponent, unsure + 4.0 + 2.0 * self.rate / self.tiny, np.minimum(np.abs(exponent) + 8.0 * self.tiny, 1.0)
+        log_modulus = np.full(len(kept), -self.rate)
         for law in self.rare:
-            scale = math.exp(law.log_scale)
+            # 1 + R over its scale, where that is large; R itself keeps its digits where it is small.
+            scale, one = math.exp(min(law.log_scale, 0.0)), math.exp(-max(law.log_scale, 0.0))
             bump = scale * law.spectrum(self.size, 0)[kept]
-            # log(1 + R), with the real part from |1 + R|^2 - 1.
-            inside = 2.0 * bump.real + np.abs(bump) ** 2
-            exponent += law.times * (0.5 * np.log1p(np.maximum(inside, -1.0 + 1e-15)) + 1j * np.arctan2(bump.imag, 1.0 + bump.real))
-            unsure += law.times * 4.0 * scale / np.maximum(np.abs(1.0 + bump), 1e-7)
+            modulus = np.abs(one + bump) + 4.0 * self.tiny * scale
+            inside = 2.0 * bump.real + np.abs(bump) ** 2  # |1 + R|^2 - 1
+            log_real = np.where(inside > -0.5, 0.5 * np.log1p(np.maximum(inside, -0.5)), np.log(modulus)) if one == 1.0 else np.log(modulus)
+            exponent += law.times * (max(law.log_scale, 0.0) + log_real + 1j * np.arctan2(bump.imag, one + bump.real))
+            log_modulus += law.times * (max(law.log_scale, 0.0) + np.log(modulus))
+            unsure += law.times * 4.0 * scale / modulus
         some = -math.expm1(-self.rate)
-        grown = np.exp(exponent - self.rate)  # the modulus is at most 1, as R is greatest at angle 0
-        factor = np.asarray((grown - math.exp(-self.rate)) / some, dtype=np.complex128)
+        factor = np.asarray((np.exp(exponent - self.rate) - math.exp(-self.rate)) / some, dtype=np.complex128)
         small = np.abs(exponent) < 0.5
         factor[small] = _expm1(exponent[small]) * (math.exp(-self.rate) / some)
-        most = np.minimum(np.abs(factor) + self.tiny * unsure, 1.0)
-        return factor, unsure * np.abs(grown) / some, most
+        unsure = (unsure * np.exp(log_modulus) + 4.0 * np.exp(np.minimum(exponent.real - self.rate, 0.0)) * np.abs(exponent)) / some
+        # Its modulus is greatest at angle 0, as all its terms are positive there.
+        return factor, unsure, np.minimum(np.abs(factor) + self.tiny * unsure, 1.0)
 
     def _size(self, parts: Sequence[Part], rare: Sequence[Part], reach: tuple[float, float]) -> int:
         """A transform so long that what lies beyond ``reach`` is all that wraps around into the window."""
