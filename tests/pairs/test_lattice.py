@@ -85,8 +85,7 @@ def test_outcomes_on_the_lattice_stay_where_they_are():
 def test_a_lattice_that_is_too_coarse_tells_nothing():
     pair = ps.Gaussian(sigma=4).brackets[0].upper
     law = lattice_below(pair, 100.0)
-    assert law.index.tolist() == [0]
-    assert law.q == pytest.approx([1.0])
+    assert law.q[law.index == 0] == pytest.approx([1.0])
     middle = slice(len(pair.p) // 2 - 50, len(pair.p) // 2 + 50)
     part = DominatingPair(pair.p[middle], pair.q[middle])
     assert len(lattice_below(part, 100.0).q) == 0

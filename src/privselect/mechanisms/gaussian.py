@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 _REACH = 36.0  # standard deviations: a normal tail beyond this is near the smallest float
+_NARROW = 0.1  # of a cell, in standard deviations
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(7)
 CELL = 0.02  # width of a cell, in standard deviations: the upper and lower curves then agree to about 1e-3 in delta, 1e-4 in epsilon
 
 
@@ -82,7 +84,17 @@ def gaussian_bracket(mu: float, cell: float = CELL) -> Bracket:
 
 
 def normal_cells(z: Floats) -> Floats:
-    """Masses of a standard normal below z[0], between neighbours, and above z[-1]; differences taken on the side of the smaller tail."""
+    """Masses of a standard normal below z[0], between neighbours, and above z[-1], each right to some hundred units in the last place.
+
+    Of a narrow cell the tails at its ends are nearly the same: its mass is the integral of the density instead, by Gauss-Legendre,
+    which is right to 1e-15 where the density changes by a factor of e at most. Others are differences of the smaller tail.
+    """
     below, above = ndtr(z), ndtr(-z)
     between = np.where(z[:-1] < 0.0, np.diff(below), -np.diff(above))
+    with np.errstate(invalid="ignore"):
+        width, middle = np.diff(z), 0.5 * (z[1:] + z[:-1])
+        narrow = np.flatnonzero((width < _NARROW) & (width * np.abs(middle) < 1.0))
+    width, middle = width[narrow, None], middle[narrow, None]
+    density = np.exp(-0.5 * (middle + 0.5 * width * _NODES) ** 2) @ _WEIGHTS
+    between[narrow] = density * width[:, 0] * (0.5 / np.sqrt(2.0 * np.pi))
     return np.concatenate([below[:1], between, above[-1:]])

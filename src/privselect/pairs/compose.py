@@ -68,17 +68,20 @@ def compose(parts: Parts, accuracy: float = ACCURACY) -> Bracket:
         worst = next(step.bracket for step, _ in rounds if len(step.bracket.upper.p) == 0)
         return Bracket(_EVERYTHING, worst.lowers, _direction(parts))
     resolution, found = _roughly(rounds, accuracy if len(rounds) == len(parts) and rounds == list(parts) else _OUTER * accuracy)
-    if all(step.on is not None for step, _ in rounds):
-        # What is known of the steps grows with the lattice: look again, more finely, where that may be enough.
+    if all(step.on is not None or _gap(step.bracket) < accuracy for step, _ in rounds):
+        # Only the lattice keeps the two ends apart: look again, more finely, where that may be enough.
         gap = _gap(found)
         for _ in range(2):
             finer = resolution.finer(math.sqrt(0.7 * accuracy / gap)) if accuracy < gap < _HOPELESS * accuracy else None
             if finer is None:
                 break
             again = _on_lattice(rounds, finer)
-            resolution, found, last, gap = finer, again, gap, _gap(again)
-            if gap > 0.8 * last:
+            now = _gap(again)
+            if now < gap:
+                found = again
+            if now > 0.8 * gap:
                 break
+            resolution, gap = finer, now
     return found
 
 
@@ -210,6 +213,8 @@ def _leak(parts: Pairs, only: str) -> float:
 
 def _gap(bracket: Bracket) -> float:
     """How far the two ends of epsilon are apart, relative, at its worst over a few deltas."""
+    if not bracket.lowers:
+        return math.inf
     uppers = np.maximum(*(pair.epsilon_at(_PROBES, side=1) for pair in (bracket.upper, bracket.upper.reverse)))
     lowers = np.maximum.reduce([pair.epsilon_at(_PROBES, side=-1) for low in bracket.lowers for pair in (low, low.reverse)])
     known = np.isfinite(uppers) & (lowers > 0.0)

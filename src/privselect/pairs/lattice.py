@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     Indices = NDArray[np.int64]
 
 _UNIT_ROUNDOFF = 2.0**-53
+_MASS_ROUNDING = 1024.0 * _UNIT_ROUNDOFF  # of a single mass of a pair, relative, beyond its own stated rounding
+_JUST = 1.0 + 1e-12
 _WHOLE = 1e-13  # a sum this near 1 is that of all outcomes
 
 
@@ -64,6 +66,11 @@ def lattice_below(pair: DominatingPair, spacing: float) -> LatticePair:
     # Of the cell that starts at the knot; across a gap H is a line.
     sag = np.divide(below * above, below + above, out=np.zeros(len(knots)), where=below + above > 0.0) * np.expm1(spacing) * ratio
     drop = np.maximum(sag, np.concatenate([[0.0], sag[:-1]]))
+    if len(knots) > 2:
+        # An end may carry much mass: it stays where it is if the chain reaches it along the tangent there.
+        width = np.expm1(spacing) * ratio
+        drop[0], drop[1] = 0.0, max(drop[1], below[0] * width[0])
+        drop[-1], drop[-2] = 0.0, max(drop[-2], above[-2] * width[-2])
     return _under(LatticePair(spacing, knots, q, pair.p_only, pair.q_only, _slack(pair)), ratio, drop) or _nothing(pair, spacing)
 
 
@@ -74,13 +81,15 @@ def _under(chain: LatticePair, ratio: Floats, drop: Floats) -> LatticePair | Non
     over_zero = np.concatenate([np.cumsum((np.cumsum(q[:0:-1])[::-1] * gaps)[::-1])[::-1], [0.0]])
     over_line = np.concatenate([[0.0], np.cumsum(np.cumsum(q[:-1]) * gaps)])
     # Outcomes at the ends are merged: there the chain runs along the line, from the last knot that it would cross on.
-    crossing_low, crossing_high = np.flatnonzero(drop > over_line), np.flatnonzero(drop > over_zero)
+    crossing_low, crossing_high = np.flatnonzero(drop > over_line * _JUST), np.flatnonzero(drop > over_zero * _JUST)
     middle = int(np.argmax(np.minimum(over_zero, over_line)))
     first = int(crossing_low[crossing_low <= middle].max(initial=-1)) + 1
     last = int(crossing_high[crossing_high >= middle].min(initial=len(q))) - 1
-    if first >= last or (crossing_low > middle).any() or (crossing_high < middle).any():
+    # Of the two lines the higher one counts: up to where they cross, and from there on.
+    mean = float(q @ ratio) / float(q.sum())
+    if not ratio[first] <= mean <= ratio[max(last, 0)] or (crossing_low > middle).any() or (crossing_high < middle).any():
         return None
-    drop = drop[first : last + 1].copy()
+    drop = np.minimum(drop, np.minimum(over_line, over_zero))[first : last + 1]
     drop[0], drop[-1] = over_line[first], over_zero[last]
     lowered = q[first : last + 1].copy()
     lowered[0] += q[:first].sum()
@@ -88,6 +97,7 @@ def _under(chain: LatticePair, ratio: Floats, drop: Floats) -> LatticePair | Non
     slopes = np.diff(drop) / gaps[first:last]
     lowered[:-1] -= slopes
     lowered[1:] += slopes
+    lowered[[0, -1]] = np.maximum(lowered[[0, -1]], 0.0)  # nothing but rounding may take them below
     index, lowered = _convex(chain.index[first : last + 1], ratio[first : last + 1], lowered)
     return LatticePair(chain.spacing, index, lowered, chain.p_only, chain.q_only, chain.slack)
 
@@ -143,4 +153,4 @@ def _loss_rounding(losses: Floats) -> Floats:
 
 def _slack(pair: DominatingPair) -> float:
     largest = float(np.abs(pair.losses[[0, -1]]).max()) if len(pair.losses) else 0.0
-    return pair.relative_rounding + 2.0 * float(_loss_rounding(np.array(largest)))
+    return _MASS_ROUNDING + 2.0 * pair.rounding + 2.0 * float(_loss_rounding(np.array(largest)))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Halves = Sequence[tuple[Split, int]]
     Law = tuple[Dense, float]
 
-_MANY = 20  # runs for each large loss, from which a few usual steps more or less do not matter
+_MANY = 150  # runs for each large loss, from which a few usual steps more or less do not matter
 _SEEN = 0.1  # of a large loss: a lattice coarser than that hardly sees the usual steps at all
 
 
