@@ -56,6 +56,8 @@ def lattice_below(pair: DominatingPair, spacing: float) -> LatticePair:
     the lower and upper knot, ``w`` apart in e^loss. With ``D`` at a knot the greater sag of its two cells, the chain through
     ``H - D`` lies below H; its greatest convex minorant, between the lines that no pair can go below, is the result.
     """
+    if len(pair.p) == 0:
+        return _nothing(pair, spacing)
     lower, low_q, high_q = _split(pair, spacing)
     inside = high_q > 0.0  # the others lie on a knot
     knots, place = np.unique(np.concatenate([lower, lower[inside] + 1]), return_inverse=True)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     Law = tuple[Dense, float]
 
 _MANY = 150  # runs for each large loss, from which a few usual steps more or less do not matter
+_MOST_TERMS = 10  # one for each number of large losses
 _SEEN = 0.1  # of a large loss: a lattice coarser than that hardly sees the usual steps at all
 
 
@@ -38,7 +39,8 @@ def composed_laws(parts: Pairs, resolution: Resolution, side: int) -> Iterator[L
     if not rare:
         return
     most = sum(half.most_large(times) for half, times in rare)
-    if len(rare) == 1 and rare[0][1] < _MANY * most and resolution.coarse < _SEEN * resolution.large:
+    few = len(rare) == 1 and most <= _MOST_TERMS and rare[0][1] < _MANY * most
+    if few and resolution.coarse < _SEEN * resolution.large:
         yield from _by_number(halves, resolution, side)
     elif side > 0:
         yield from _at_least_one_above(halves, usual, resolution)
