@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 import privselect as ps
 from privselect.errors import ParameterError
+from privselect.mechanisms.gaussian import gaussian_step
 from privselect.pairs import Bracket, DominatingPair
-from privselect.pairs.compose import Step, compose
+from privselect.pairs.compose import ACCURACY, Step, _roughly, compose
 from privselect.pairs.few import are_few, compose_few
 
 EPSILONS = (-1.0, 0.0, 0.3, 1.0, 2.5, 6.0)
@@ -118,3 +119,76 @@ def test_a_pair_refuses_what_is_no_mass(masses):
         DominatingPair(np.array(masses), np.array([0.5, 0.5]))
     with pytest.raises(ParameterError, match=r"`p_only` must be in \[0, 1\]"):
         DominatingPair(np.array([0.5]), np.array([0.5]), p_only=masses[1] or 1.5)
+
+
+# -- on the lattice ----------------------------------------------------------------------------------------------------------
+
+
+def on_lattice(parts):
+    """Through the lattice, whatever shortcut there may be."""
+    return _roughly(parts, ACCURACY)[1]
+
+
+def gaussian_delta(mu, epsilon):
+    """In closed form."""
+    mu, epsilon = mpmath.mpf(mu), mpmath.mpf(epsilon)
+    return mpmath.ncdf(mu / 2 - epsilon / mu) - mpmath.exp(epsilon) * mpmath.ncdf(-mu / 2 - epsilon / mu)
+
+
+@pytest.mark.parametrize("times", [1, 2, 7, 100, 3000, 100_000])
+@pytest.mark.parametrize("mu", [1e-3, 0.02, 0.25, 2.0])
+def test_a_gaussian_on_the_lattice_against_the_closed_form(mu, times):
+    if mu * times**0.5 > 20.0:
+        return  # an epsilon beyond 520 at the smallest delta
+    found = on_lattice([(gaussian_step(mu), times)])
+    with mpmath.workdps(50):
+        total = mpmath.mpf(mu) * mpmath.sqrt(times)
+        for delta in (1e-3, 1e-6, 1e-12, 1e-20, 1e-30):
+            upper = float(found.upper.epsilon_at(delta, side=1))
+            lower = float(found.lowers[0].epsilon_at(delta, side=-1))
+            assert gaussian_delta(total, upper) <= delta
+            assert lower == 0.0 or gaussian_delta(total, lower) >= delta
+            if lower > 0.1 * float(total):
+                assert upper / lower - 1.0 < 3e-4
+        for epsilon in np.linspace(-3.0, 3.0, 13) * float(total):
+            truth = gaussian_delta(total, float(epsilon))
+            assert float(found.lowers[0].hockey_stick(epsilon, side=-1)) <= truth <= float(found.upper.hockey_stick(epsilon, side=1))
+
+
+@pytest.mark.parametrize(("inner", "outer"), [(10, 30), (300, 20)])
+def test_composing_twice_is_composing_once(inner, outer):
+    """compose(m, n) is n compositions of m: the two intervals hold the same truth, so they overlap."""
+    step = ps.DPSGD(noise_multiplier=1.2, sampling_probability=0.02, steps=1).as_step()
+    at_once = on_lattice([(step, inner * outer)])
+    in_turn = on_lattice([(Step(on_lattice([(step, inner)])), outer)])
+    for delta in (1e-3, 1e-8, 1e-15, 1e-30):
+        once, twice = (
+            (float(found.lowers[0].epsilon_at(delta, side=-1)), float(found.upper.epsilon_at(delta, side=1)))
+            for found in (at_once, in_turn)
+        )
+        assert once[0] <= twice[1]
+        assert twice[0] <= once[1]
+        assert twice[1] / once[1] == pytest.approx(1.0, abs=5e-4)
+
+
+def test_the_order_of_the_parts_does_not_matter():
+    parts = [
+        (ps.DPSGD(noise_multiplier=1.2, sampling_probability=0.02, steps=1).as_step(), 100),
+        (ps.Laplace(scale=5).as_step(), 3),
+        (ps.Approximate(epsilon=0.2, delta=1e-12).as_step(), 2),
+    ]
+    found = [on_lattice(list(order)) for order in itertools.permutations(parts)]
+    for delta in (1e-3, 1e-8):
+        uppers = [float(one.upper.epsilon_at(delta, side=1)) for one in found]
+        lowers = [float(one.lowers[0].epsilon_at(delta, side=-1)) for one in found]
+        assert max(lowers) <= min(uppers)
+        assert max(uppers) / min(uppers) - 1.0 < 1e-6
+
+
+def test_a_leak_is_leaked_once_for_each_run():
+    pair = ps.Approximate(epsilon=0.1, delta=1e-4).brackets[0].upper
+    found = on_lattice([(Step(Bracket(pair, (pair,))), 1000)])
+    leak = -np.expm1(1000 * np.log1p(-1e-4))
+    assert found.upper.p_only >= leak * (1.0 - 1e-12)
+    assert found.lowers[0].p_only == pytest.approx(leak, rel=1e-9)
+    assert float(found.upper.epsilon_at(0.5 * leak, side=1)) == np.inf

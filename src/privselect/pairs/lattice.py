@@ -69,10 +69,12 @@ def lattice_below(pair: DominatingPair, spacing: float) -> LatticePair:
     sag = np.divide(below * above, below + above, out=np.zeros(len(knots)), where=below + above > 0.0) * np.expm1(spacing) * ratio
     drop = np.maximum(sag, np.concatenate([[0.0], sag[:-1]]))
     if len(knots) > 2:
-        # An end may carry much mass: it stays where it is if the chain reaches it along the tangent there.
+        # An end that carries much mass stays where it is; the chain then reaches it along the tangent there.
         width = np.expm1(spacing) * ratio
-        drop[0], drop[1] = 0.0, max(drop[1], below[0] * width[0])
-        drop[-1], drop[-2] = 0.0, max(drop[-2], above[-2] * width[-2])
+        if q[0] > 2.0 * below[0]:
+            drop[0], drop[1] = 0.0, max(drop[1], below[0] * width[0])
+        if q[-1] > 2.0 * above[-2]:
+            drop[-1], drop[-2] = 0.0, max(drop[-2], above[-2] * width[-2])
     return _under(LatticePair(spacing, knots, q, pair.p_only, pair.q_only, _slack(pair)), ratio, drop) or _nothing(pair, spacing)
 
 
