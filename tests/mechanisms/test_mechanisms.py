@@ -90,38 +90,6 @@ def test_a_laplace_of_any_size(scale, epsilon):
     assert found.lower <= laplace_hockey(scale, epsilon) <= found.upper
 
 
-# -- DP-SGD --------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("delta", "expected"), [(1e-6, 2.69676), (1e-11, 3.96020), (1e-13, 4.38063), (1e-15, 4.77184), (1e-20, 5.68064)])
-def test_dpsgd_is_never_below_the_oracle(delta, expected):
-    """From a contour integral of the moment generating function of one step, in many digits."""
-    found = MNIST.epsilon_at(delta)
-    assert found.lower is None
-    assert found.upper >= expected * (1.0 - 2e-6)  # the oracle's own last digit
-
-
-def test_dpsgd_is_near_the_oracle():
-    assert MNIST.epsilon_at(1e-6).upper == pytest.approx(2.69676, rel=1e-3)
-
-
-@pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-9])
-def test_dpsgd_on_everybody_is_a_gaussian(delta):
-    """Sampling all records: T steps are one Gaussian with noise sigma/sqrt(T)."""
-    training = ps.DPSGD(noise_multiplier=8, sampling_probability=1, steps=16)
-    found = training.epsilon_at(delta)
-    assert gaussian_hockey(0.5, found.upper) <= delta
-    assert found.upper == pytest.approx(ps.Gaussian(sigma=2).epsilon_at(delta).upper, rel=1e-3)
-
-
-def test_dpsgd_has_two_orders_and_delta_is_the_greater():
-    remove, add = SMALL.brackets
-    assert (remove.direction, add.direction) == ("remove", "add")
-    epsilon = np.array([-0.5, 0.0, 0.3])
-    greater = np.maximum(remove.upper.hockey_stick(epsilon, side=1), add.upper.hockey_stick(epsilon, side=1))
-    assert SMALL.delta_at(epsilon).upper.tolist() == greater.tolist()
-
-
 # -- mixtures and neighbours ---------------------------------------------------------------------------------------------
 
 
@@ -141,7 +109,8 @@ def test_a_mixture_with_dpsgd_takes_each_order_apart():
     mixture = ps.Mixture(((0.5, SMALL), (0.5, ps.Gaussian(sigma=4))))
     assert mixture.neighbours == ADD_REMOVE
     assert [bracket.direction for bracket in mixture.brackets] == ["remove", "add"]
-    assert mixture.delta_at(0.2).lower is None
+    found = mixture.delta_at(0.2)
+    assert 0.0 < found.lower <= found.upper
     for ours, theirs in zip(mixture.brackets, SMALL.brackets, strict=True):
         both = 0.5 * theirs.upper.hockey_stick(0.2) + 0.5 * ps.Gaussian(sigma=4).brackets[0].upper.hockey_stick(0.2)
         assert float(ours.upper.hockey_stick(0.2)) == pytest.approx(float(both), rel=1e-10)
