@@ -6,6 +6,7 @@ JOBS ?= auto
 BIN := .venv/bin
 STAMP := .venv/.installed
 OPACUS_STAMP := .venv/.installed-opacus
+BENCH_STAMP := .venv/.installed-bench
 
 # Each test worker is one process: more threads inside it would only compete.
 TEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n $(JOBS)
@@ -50,6 +51,11 @@ $(OPACUS_STAMP): $(STAMP)
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[opacus]'
 	@touch $@
 
+$(BENCH_STAMP): $(STAMP)
+	@echo "installing prv-accountant into .venv"
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[bench]'
+	@touch $@
+
 soak: install  ## long campaigns; SOAK=0.1 runs a tenth of them
 	PRIVSELECT_SOAK=$(SOAK) $(TEST) -m soak
 
@@ -62,7 +68,7 @@ format: install  ## let ruff rewrite the files
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-bench: install  ## speed, memory and tightness against the other accountants
+bench: $(BENCH_STAMP) $(OPACUS_STAMP)  ## speed, memory and tightness against the other accountants
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/run.py
 
 clean:  ## remove everything that make creates

@@ -13,15 +13,17 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Line:
     what: str
-    value: float
+    value: float | None  # None where the contender is not installed
     unit: str = ""
     limit: float | None = None
 
     @property
     def missed(self) -> bool:
-        return self.limit is not None and not self.value <= self.limit
+        return self.value is not None and self.limit is not None and not self.value <= self.limit
 
     def cells(self) -> tuple[str, str, str, str]:
+        if self.value is None:
+            return self.what, "not installed", "", ""
         limit = "" if self.limit is None else f"{self.limit:g} {self.unit}".strip()
         verdict = "" if self.limit is None else "MISSED" if self.missed else "met"
         return self.what, f"{self.value:.4g} {self.unit}".strip(), limit, verdict
