@@ -270,13 +270,13 @@ def test_without_a_count_the_answer_is_one_line(run, command):
     assert line.startswith(f"{command[0]} at ")
 
 
-def test_for_dpsgd_no_lower_end_is_claimed_and_the_gap_is_the_selections_own(run):
+def test_for_dpsgd_both_ends_are_told_and_the_gap_is_the_selections_own(run):
     code, out, err = run("epsilon", "--mechanism", DPSGD, "--count", "geometric(mean=5)", "--delta", "1e-6", "--json")
     assert (code, err) == (0, "")
     answer = strict_json(out)
-    assert answer["epsilon"]["lower"] is None
-    assert answer["base_epsilon"]["lower"] is None
-    assert 0 < answer["base_epsilon"]["upper"] < answer["epsilon"]["upper"]
+    for told in (answer["epsilon"], answer["base_epsilon"]):
+        assert 0 < told["lower"] <= told["upper"] <= told["lower"] * 1.001
+    assert answer["base_epsilon"]["upper"] < answer["epsilon"]["lower"]
     assert 0 <= answer["selection_gap"] < 1e-3
 
 
