@@ -49,7 +49,7 @@ NON_NEGATIVE = Range(0.0, math.inf)
 REAL = Range(-math.inf, math.inf, low_open=True)
 OPEN_UNIT = Range(0.0, 1.0, low_open=True)
 UNIT = Range(0.0, 1.0, high_open=False)
-ACCURACIES = Range(1e-9, 0.1, high_open=False)
+ACCURACIES = Range(1e-7, 0.1, high_open=False)
 PROBABILITY = Range(0.0, 1.0, low_open=True, high_open=False)
 
 

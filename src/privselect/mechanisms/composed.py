@@ -78,9 +78,9 @@ class Composed(Mechanism):
 def composed_brackets(steps: Sequence[tuple[Mechanism, int]], accuracy: float) -> tuple[Bracket, ...]:
     """The ordered pairs of all steps, each as many times as it says, all outputs released."""
     # Gaussians are one Gaussian: the squares of 1/sigma add up.
-    squares = [count / step.sigma**2 for step, count in steps if isinstance(step, Gaussian)]
+    shifts = [math.sqrt(count) / step.sigma for step, count in steps if isinstance(step, Gaussian)]
     parts = [(step.as_step(), count) for step, count in steps if not isinstance(step, Gaussian)]
-    if squares:
-        parts.append((gaussian_step(math.sqrt(math.fsum(squares))), 1))
+    if shifts:
+        parts.append((gaussian_step(math.hypot(*shifts)), 1))
     both = compose(parts, accuracy)
     return (both,) if both.direction == "both" else (both, both.reverse)

@@ -12,7 +12,7 @@ from privselect.mechanisms.base import MOST_RUNS, Mechanism, check_orders
 from privselect.mechanisms.composed import composed_brackets
 from privselect.mechanisms.gaussian import CELL, Gaussian, normal_cells
 from privselect.mechanisms.neighbours import ADD_REMOVE
-from privselect.pairs import Bracket, connect_the_dots, merge_cells
+from privselect.pairs import Bracket, DominatingPair, connect_the_dots, merge_cells
 from privselect.pairs.cells import LARGEST_LOSS
 from privselect.pairs.compose import ACCURACY, Step
 from privselect.parameters import POSITIVE, PROBABILITY, parameter, whole
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 _REACH = 20.0  # standard deviations: a normal tail beyond them is below 1e-88
-_GROWTH = 0.015  # of a cell, relative to its distance from loss 0
+_TINY = 0.013  # noise for which the two centres are 77 deviations apart: no float tells the tails beyond the middle from 0
 _LEAST = 1e-9  # width of the lowest cell, relative to the sampling probability
 
 
@@ -65,12 +65,17 @@ class DPSGD(Mechanism):
     def _make_brackets_within(self, accuracy: float) -> tuple[Bracket, ...]:
         if self.steps > 1 or self.sampling_probability == 1.0:
             return composed_brackets(self.as_parts(), accuracy)
+        if self.noise_multiplier < _TINY:
+            bracket = _nearly_told(self.sampling_probability)
+            return bracket, bracket.reverse
         step = _SampledGaussian(self.noise_multiplier, self.sampling_probability)
         bracket = step.bracket(step.knots(0.4 * CELL * (accuracy / ACCURACY) ** 0.5))
         return bracket, bracket.reverse
 
     def as_step(self) -> Step:
         """One step, with cells between multiples of the lattice's spacing."""
+        if self.noise_multiplier < _TINY:
+            return Step(_nearly_told(self.sampling_probability))
         step = _SampledGaussian(self.noise_multiplier, self.sampling_probability)
         return Step(step.bracket(step.knots(CELL)), lambda resolution: step.bracket(step.knots_on(resolution)))
 
@@ -84,6 +89,16 @@ class DPSGD(Mechanism):
         step = PoissonSampledDpEvent(self.sampling_probability, GaussianDpEvent(self.noise_multiplier))
         accountant.compose(SelfComposedDpEvent(step, self.steps))
         return np.asarray(accountant._rdp, dtype=np.float64).reshape(orders.shape)  # noqa: SLF001
+
+
+def _nearly_told(rate: float) -> Bracket:
+    """With next to no noise, a step tells whether the record was drawn.
+
+    Above: it does. Below: it is only seen whether the output is nearer to 1 than to 0, which without the record has a chance under 1e-290.
+    """
+    told = DominatingPair(np.array([1.0 - rate]), np.array([1.0]), rate, 0.0)
+    seen = DominatingPair(np.array([1.0 - rate, rate * (1.0 - 1e-12)]), np.array([1.0, 1e-290]))
+    return Bracket(told, (seen,), "remove")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +139,8 @@ class _SampledGaussian:
         low, high = (end / resolution.spacing for end in self.ends())
         least = max(int(_LEAST * self.rate / resolution.spacing), 1)
         most = max(int(resolution.widest / resolution.spacing), least)
-        up = _spread(math.ceil(high), least, most)
-        down = -_spread(math.ceil(-low) + 1, least, most)[::-1]
+        up = _spread(math.ceil(high), least, most, resolution.growth)
+        down = -_spread(math.ceil(-low) + 1, least, most, resolution.growth)[::-1]
         return np.concatenate([down, [0], up]) * resolution.spacing
 
     def bracket(self, knots: Floats) -> Bracket:
@@ -136,12 +151,12 @@ class _SampledGaussian:
         return Bracket(connect_the_dots(knots, mixed, centred), (merge_cells(mixed, centred),), "remove")
 
 
-def _spread(end: int, least: int, most: int) -> NDArray[np.int64]:
+def _spread(end: int, least: int, most: int, growth: float) -> NDArray[np.int64]:
     """Whole numbers from 1 to at least ``end``: steps of ``least``, growing with the distance from 0, of at most ``most``."""
-    dense = np.arange(least, min(int(2 * least / _GROWTH), end) + 1, least)
-    place = int(dense[-1]) if len(dense) else least
-    grown = [place]
-    while grown[-1] < end and (step := int(_GROWTH * grown[-1])) < most:
+    dense = np.arange(least, min(int(2 * least / growth), end) + 1, least)
+    if len(dense) == 0:
+        return np.array([max(end, 1)])
+    grown = [int(dense[-1])]
+    while grown[-1] < end and (step := int(growth * grown[-1])) < most:
         grown.append(grown[-1] + max(step, least))
-    rest = np.arange(grown[-1] + most, end + most, most)
-    return np.concatenate([dense, np.array(grown[1:], dtype=np.int64), rest]) if len(dense) else np.array([max(end, 1)])
+    return np.concatenate([dense, np.array(grown[1:], dtype=np.int64), np.arange(grown[-1] + most, end + most, most)])

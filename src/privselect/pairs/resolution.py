@@ -37,12 +37,13 @@ _HEAVY = 1e-2  # mass of a single outcome that should lie on the lattice
 class Resolution:
     """How finely to look.
 
-    ``spacing`` of the lattice; ``widest`` cell of a step's own losses, far out; ``finest`` spacing that memory allows; ``large``, the size
-    from which losses are rare and composed apart, and ``coarse``, the spacing for the sums that have one; ``fine``, what the knots of the
-    result may add to epsilon, relative.
+    ``spacing`` of the lattice; ``growth`` of a step's own cells, relative to their loss, up to the ``widest``; ``finest`` spacing that
+    memory allows; ``large``, the size from which losses are rare and composed apart, and ``coarse``, the spacing for the sums that have
+    one; ``fine``, what the knots of the result may add to epsilon, relative.
     """
 
     spacing: float
+    growth: float
     widest: float
     finest: float
     large: float
@@ -54,7 +55,14 @@ class Resolution:
         parts = min(math.ceil(1.0 / factor), int(self.spacing / self.finest), _FINER)
         if parts < 2:
             return None
-        return replace(self, spacing=self.spacing / parts, widest=self.widest / parts, coarse=self.coarse / parts)
+        return replace(
+            self,
+            spacing=self.spacing / parts,
+            growth=self.growth / parts,
+            widest=self.widest / parts,
+            coarse=self.coarse / parts,
+            fine=self.fine / parts,
+        )
 
 
 def resolution_for(parts: Pairs, accuracy: float, limits: tuple[float, float]) -> Resolution:
@@ -80,7 +88,9 @@ def resolution_for(parts: Pairs, accuracy: float, limits: tuple[float, float]) -
     # Sums with a large loss are few, and their tilts small: what the lattice adds to their variance matters less.
     width = min(cumulants.high_end(depth)[1], most) - max(cumulants.low_end(depth)[1], -most)
     coarse = max(min(_COARSE * finesse / math.sqrt(runs) / tilt, _OF_LARGE * finesse * large), width / _MOST_COARSE, spacing)
-    return Resolution(spacing, _TAIL_CELL * finesse / tilt, finest, large, spacing * int(coarse / spacing), _FINE * accuracy)
+    return Resolution(
+        spacing, _CELL * finesse, _TAIL_CELL * finesse / tilt, finest, large, spacing * int(coarse / spacing), _FINE * accuracy
+    )
 
 
 def _usual(pair: DominatingPair, times: int, large: float) -> tuple[Floats, Floats, int]:

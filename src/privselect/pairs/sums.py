@@ -32,20 +32,35 @@ _SEEN = 0.1  # of a large loss: a lattice coarser than that hardly sees the usua
 
 def composed_laws(parts: Pairs, resolution: Resolution, side: int) -> Iterator[Law]:
     """Masses that bound those composed, all together, from above (``side`` 1) or below (-1); with each law, how far it may be off."""
-    halves = [(split(pair, resolution.large), times) for pair, times in parts]
+    halves = _split(parts, resolution.large)
     usual = _Sum([(half.usual, times) for half, times in halves], resolution.spacing, side)
     yield usual.dense, usual.slack
     rare = [(half, times) for half, times in halves if len(half.rare.p)]
     if not rare:
         return
-    most = sum(half.most_large(times) for half, times in rare)
-    few = len(rare) == 1 and most <= _MOST_TERMS and rare[0][1] < _MANY * most
+    few = len(rare) == 1 and rare[0][0].most_large(rare[0][1]) <= _MOST_TERMS and _are_few(*rare[0])
     if few and resolution.coarse < _SEEN * resolution.large:
         yield from _by_number(halves, resolution, side)
     elif side > 0:
         yield from _at_least_one_above(halves, usual, resolution)
     else:
         yield from _at_least_one_below(halves, resolution)
+
+
+def _split(parts: Pairs, size: float) -> Halves:
+    """The large losses of each part apart, where its runs are many; where they are not for any part, those of the one that has most."""
+    halves = [(split(pair, size), times) for pair, times in parts]
+    rare = [(half, times) for half, times in halves if len(half.rare.p)]
+    if len(rare) < 2:
+        return halves
+    apart = [half for half, times in rare if not _are_few(half, times)]
+    apart = apart or [max(rare, key=lambda one: one[1] * float(one[0].rare.p.sum()) * (one[1] > 1))[0]]
+    return [(half if half in apart else split(pair, math.inf), times) for (pair, times), (half, _) in zip(parts, halves, strict=True)]
+
+
+def _are_few(half: Split, times: int) -> bool:
+    """Whether the runs are so few that some of them being large leaves notably fewer usual ones."""
+    return times < _MANY * half.most_large(times)
 
 
 def _by_number(halves: Halves, resolution: Resolution, side: int) -> Iterator[Law]:

@@ -12,7 +12,7 @@ import numpy as np
 from privselect.counts.base import Count
 from privselect.errors import NotCoveredError, ParameterError
 from privselect.interval import Interval
-from privselect.mechanisms.base import Mechanism, check_accuracy, check_orders, plain, within
+from privselect.mechanisms.base import Mechanism, check_accuracy, check_orders, plain, reached
 from privselect.pairs import Bracket, pair_from_curve
 from privselect.pairs.compose import ACCURACY
 from privselect.parameters import OPEN_UNIT, REAL, check_array, check_number, shown
@@ -75,13 +75,15 @@ class Selection(Mechanism):
         that far apart, relative; an accuracy that cannot be reached is refused.
         """
         wanted = check_array("delta", delta, OPEN_UNIT)
-        asked = check_accuracy(accuracy)
-        accountants = _cached_accountants(self, asked or ACCURACY)
+        return reached(lambda within: self._epsilon_within(wanted, within), check_accuracy(accuracy))
+
+    def _epsilon_within(self, delta: Floats, accuracy: float) -> Interval:
+        accountants = _cached_accountants(self, accuracy)
         proved = all(accountant.bracket.lowers for accountant in accountants)
-        pairs = [_epsilon_interval(accountants, d) for d in wanted.ravel().tolist()]
-        uppers = np.array([upper for _, upper in pairs]).reshape(wanted.shape)
-        lowers = np.array([lower for lower, _ in pairs]).reshape(wanted.shape)
-        return within(Interval(plain(lowers) if proved else None, plain(uppers)), asked)
+        pairs = [_epsilon_interval(accountants, d) for d in delta.ravel().tolist()]
+        uppers = np.array([upper for _, upper in pairs]).reshape(delta.shape)
+        lowers = np.array([lower for lower, _ in pairs]).reshape(delta.shape)
+        return Interval(plain(lowers) if proved else None, plain(uppers))
 
     def renyi_at(self, alpha: ArrayLike) -> Floats:
         """By Papernot and Steinke's theorem for the law of K; infinite where there is none."""
@@ -167,9 +169,9 @@ def _knots(upper: Callable[[float], float]) -> list[float]:
     knots, step = [0.0], 0.01
     value = upper(0.0)
     while value > _CURVE_FLOOR and knots[-1] < LARGEST_EPSILON and len(knots) < 1500:
-        there = upper(knots[-1] + step)
+        knots.append(min(knots[-1] + step, LARGEST_EPSILON))
+        there = upper(knots[-1])
         fall = math.log(value / there) if there > 0.0 else 1.0
-        knots.append(knots[-1] + step)
         if value == there < 1.0:
             break
         wanted = _CURVE_FALL if there > _CURVE_DEEP else 2.0 * _CURVE_FALL
