@@ -150,8 +150,12 @@ def reached(find: Callable[[float], Interval], accuracy: float | None) -> Interv
 
 def _greatest(uppers: list[Floats], lowers: list[Floats]) -> Interval:
     upper = np.maximum.reduce(uppers)
-    lower = np.minimum(np.maximum.reduce(lowers), upper) if lowers else None
-    return Interval(None if lower is None else plain(lower), plain(upper))
+    if not lowers:
+        return Interval(None, plain(upper))
+    lower = np.maximum.reduce(lowers)
+    if np.any(lower > upper * (1.0 + 1e-9) + 1e-300):
+        raise ArithmeticError("a lower bound lies above an upper one: one of them is wrong")  # never to pass for a number
+    return Interval(plain(np.minimum(lower, upper)), plain(upper))
 
 
 def check_orders(alpha: ArrayLike) -> Floats:

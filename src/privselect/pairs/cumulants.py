@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Part = tuple[Floats, Floats, int]  # logs of the masses, losses, and how many times it comes
 
+_FLAT = 1e-200  # a slope that is none
 _CLOSE = 0.05  # a tilt is good enough if it is this near the best, in units of the depth
 
 
@@ -83,7 +84,7 @@ class Cumulants:
             if abs(excess) < _CLOSE * depth or (excess < 0.0 and (slope <= 0.0 or step >= self._steepest)):
                 break
             too_small, too_large = (step, too_large) if excess < 0.0 else (too_small, step)
-            wanted, most = step - excess / slope if slope > 0.0 else 0.0, min(too_large, 2.0 * step)
+            wanted, most = step - excess / slope if slope > _FLAT else 0.0, min(too_large, 2.0 * step)
             step = wanted if too_small < wanted < most else 2.0 * step if math.isinf(too_large) else 0.5 * (too_small + too_large)
             step = min(step, self._steepest)
         return found

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 _UNIT_ROUNDOFF = 2.0**-53
 _MASS_ROUNDING = 1024.0 * _UNIT_ROUNDOFF  # of a single mass of a pair, relative, beyond its own stated rounding
 _JUST = 1.0 + 1e-12
-_WHOLE = 1e-13  # a sum this near 1 is that of all outcomes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,6 +54,7 @@ def lattice_below(pair: DominatingPair, spacing: float) -> LatticePair:
     ``sag = A B w / (A + B)`` of the triangle that chord and tangents make, where B and A are what connecting the dots moves to
     the lower and upper knot, ``w`` apart in e^loss. With ``D`` at a knot the greater sag of its two cells, the chain through
     ``H - D`` lies below H; its greatest convex minorant, between the lines that no pair can go below, is the result.
+    It is empty where the lattice is too coarse to tell anything.
     """
     if len(pair.p) == 0:
         return _nothing(pair, spacing)
@@ -89,9 +89,10 @@ def _under(chain: LatticePair, ratio: Floats, drop: Floats) -> LatticePair | Non
     middle = int(np.argmax(np.minimum(over_zero, over_line)))
     first = int(crossing_low[crossing_low <= middle].max(initial=-1)) + 1
     last = int(crossing_high[crossing_high >= middle].min(initial=len(q))) - 1
-    # Of the two lines the higher one counts: up to where they cross, and from there on.
-    mean = float(q @ ratio) / float(q.sum())
-    if not ratio[first] <= mean <= ratio[max(last, 0)] or (crossing_low > middle).any() or (crossing_high < middle).any():
+    # On the one line at either end, the chain must not be below the other: it would not be convex, and mass would be won.
+    if first >= last or (crossing_low > middle).any() or (crossing_high < middle).any():
+        return None
+    if over_line[first] > over_zero[first] or over_zero[last] > over_line[last]:
         return None
     drop = np.minimum(drop, np.minimum(over_line, over_zero))[first : last + 1]
     drop[0], drop[-1] = over_line[first], over_zero[last]
@@ -124,10 +125,8 @@ def _convex(index: Indices, ratio: Floats, q: Floats) -> tuple[Indices, Floats]:
 
 
 def _nothing(pair: DominatingPair, spacing: float) -> LatticePair:
-    """For a lattice too coarse to tell anything: a whole pair as one outcome of loss 0, and nothing at all of a part of one."""
-    leak, total = min(pair.p_only, pair.q_only), pair.p.sum() + pair.p_only
-    kept = np.array([1.0 - leak] if abs(total - 1.0) < _WHOLE else [])
-    return LatticePair(spacing, np.zeros(len(kept), dtype=np.int64), kept, leak, leak, _slack(pair))
+    """For a lattice too coarse to tell anything."""
+    return LatticePair(spacing, np.zeros(0, dtype=np.int64), np.zeros(0), pair.p_only, pair.q_only, _slack(pair))
 
 
 def _split(pair: DominatingPair, spacing: float) -> tuple[Indices, Floats, Floats]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from privselect.pairs.cumulants import Cumulants
-from privselect.pairs.rare import large_loss
+from privselect.pairs.rare import are_hardly_rare, large_loss
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,24 +73,30 @@ def resolution_for(parts: Pairs, accuracy: float, limits: tuple[float, float]) -
     loss), a cell must be small against 1/tilt.
     """
     floor, most = limits
-    large = large_loss(parts, floor)
     cumulants = Cumulants([(np.log(pair.q), pair.losses, times) for pair, times in parts])
-    usual = Cumulants([_usual(pair, times, large) for pair, times in parts])
-    runs = sum(times for _, times in parts)
-    finesse = math.sqrt(accuracy / 1e-4)
-    tilt, _ = cumulants.high_end(_DEEP)
-    _, _, variances = usual.at(np.array([-1.0, 0.0, 1.0, 0.5 * (1.0 + tilt), tilt]))
-    spacing = _CELL * finesse * math.sqrt(max(float(variances.min()), 1e-24) / runs)
-    depth = -math.log(floor)
+    runs, finesse = sum(times for _, times in parts), math.sqrt(accuracy / 1e-4)
     cells = min(max(_CELLS * 1e-4 / accuracy, _CELLS), _MOST_CELLS)
-    finest = max((min(usual.high_end(depth)[1], most) - max(usual.low_end(depth)[1], -most)) / cells, 1e-13)
-    spacing = _aligned(parts, max(spacing, finest))
+    tilt, _ = cumulants.high_end(_DEEP)
+
+    def fit(law: Cumulants) -> tuple[float, float]:
+        """The spacing that is wanted, and the finest that memory allows."""
+        _, _, variances = law.at(np.array([-1.0, 0.0, 1.0, 0.5 * (1.0 + tilt), tilt]))
+        depth = -math.log(floor)
+        width = min(law.high_end(depth)[1], most) - max(law.low_end(depth)[1], -most)
+        return _CELL * finesse * math.sqrt(max(float(variances.min()), 1e-24) / runs), max(width / cells, 1e-13)
+
+    wanted, finest = fit(cumulants)
+    coarse = finest * cells / _MOST_COARSE
+    large = large_loss(parts, floor)
+    if large < math.inf and finest <= wanted and are_hardly_rare(parts, large):
+        large = math.inf
+    if large < math.inf:
+        wanted, finest = fit(Cumulants([_usual(pair, times, large) for pair, times in parts]))
+    spacing = _aligned(parts, max(wanted, finest))
     # Sums with a large loss are few, and their tilts small: what the lattice adds to their variance matters less.
-    width = min(cumulants.high_end(depth)[1], most) - max(cumulants.low_end(depth)[1], -most)
-    coarse = max(min(_COARSE * finesse / math.sqrt(runs) / tilt, _OF_LARGE * finesse * large), width / _MOST_COARSE, spacing)
-    return Resolution(
-        spacing, _CELL * finesse, _TAIL_CELL * finesse / tilt, finest, large, spacing * int(coarse / spacing), _FINE * accuracy
-    )
+    coarse = max(min(_COARSE * finesse / math.sqrt(runs) / tilt, _OF_LARGE * finesse * large), coarse, spacing)
+    coarse = spacing * int(coarse / spacing)
+    return Resolution(spacing, _CELL * finesse, _TAIL_CELL * finesse / tilt, finest, large, coarse, _FINE * accuracy)
 
 
 def _usual(pair: DominatingPair, times: int, large: float) -> tuple[Floats, Floats, int]:

@@ -10,8 +10,8 @@ import numpy as np
 
 from privselect.pairs.dominating import DominatingPair
 from privselect.pairs.lattice import lattice_above, lattice_below
-from privselect.pairs.rare import split
-from privselect.pairs.tilted import Dense, convolved
+from privselect.pairs.rare import MOST_TERMS, are_few, split_all
+from privselect.pairs.tilted import FLOOR, Dense, convolved
 from privselect.pairs.tiny import SMALLEST
 
 if TYPE_CHECKING:
@@ -25,42 +25,24 @@ if TYPE_CHECKING:
     Halves = Sequence[tuple[Split, int]]
     Law = tuple[Dense, float]
 
-_MANY = 150  # runs for each large loss, from which a few usual steps more or less do not matter
-_MOST_TERMS = 10  # one for each number of large losses
 _SEEN = 0.1  # of a large loss: a lattice coarser than that hardly sees the usual steps at all
 
 
 def composed_laws(parts: Pairs, resolution: Resolution, side: int) -> Iterator[Law]:
     """Masses that bound those composed, all together, from above (``side`` 1) or below (-1); with each law, how far it may be off."""
-    halves = _split(parts, resolution.large)
+    halves = split_all(parts, resolution.large)
     usual = _Sum([(half.usual, times) for half, times in halves], resolution.spacing, side)
     yield usual.dense, usual.slack
     rare = [(half, times) for half, times in halves if len(half.rare.p)]
     if not rare:
         return
-    few = len(rare) == 1 and rare[0][0].most_large(rare[0][1]) <= _MOST_TERMS and _are_few(*rare[0])
+    few = len(rare) == 1 and are_few(*rare[0]) and rare[0][0].most_large(rare[0][1]) <= MOST_TERMS
     if few and resolution.coarse < _SEEN * resolution.large:
         yield from _by_number(halves, resolution, side)
     elif side > 0:
         yield from _at_least_one_above(halves, usual, resolution)
     else:
         yield from _at_least_one_below(halves, resolution)
-
-
-def _split(parts: Pairs, size: float) -> Halves:
-    """The large losses of each part apart, where its runs are many; where they are not for any part, those of the one that has most."""
-    halves = [(split(pair, size), times) for pair, times in parts]
-    rare = [(half, times) for half, times in halves if len(half.rare.p)]
-    if len(rare) < 2:
-        return halves
-    apart = [half for half, times in rare if not _are_few(half, times)]
-    apart = apart or [max(rare, key=lambda one: one[1] * float(one[0].rare.p.sum()) * (one[1] > 1))[0]]
-    return [(half if half in apart else split(pair, math.inf), times) for (pair, times), (half, _) in zip(parts, halves, strict=True)]
-
-
-def _are_few(half: Split, times: int) -> bool:
-    """Whether the runs are so few that some of them being large leaves notably fewer usual ones."""
-    return times < _MANY * half.most_large(times)
 
 
 def _by_number(halves: Halves, resolution: Resolution, side: int) -> Iterator[Law]:
@@ -70,11 +52,12 @@ def _by_number(halves: Halves, resolution: Resolution, side: int) -> Iterator[La
     for large in range(1, half.most_large(times) + 1):
         left = [(other.usual, count - large if i == place else count) for i, (other, count) in enumerate(halves)]
         usual = _Sum([(pair, count) for pair, count in left if count], resolution.spacing, side)
-        law, slack = _on(half.rare, resolution.coarse, side)
-        log_count = math.lgamma(times + 1) - math.lgamma(large + 1) - math.lgamma(times - large + 1)
+        rare = _Coarse.of(half.rare, large, resolution.coarse, side)
         summed = usual.on(resolution.coarse)
-        dense = convolved([*summed.parts, (law, large)], side, log_count=log_count)
-        yield summed.scaled(dense), usual.slack + summed.slack + large * slack
+        log_count = math.log(math.comb(times, large))
+        dense = _product([*summed.parts, *rare.parts], resolution.coarse, side, log_count)
+        chance = math.exp(log_count + large * math.log(half.chance))
+        yield usual.missing_in(rare.scaled(summed.scaled(dense)), chance), usual.slack + summed.slack + rare.slack
 
 
 def _at_least_one_above(halves: Halves, usual: _Sum, resolution: Resolution) -> Iterator[Law]:
@@ -82,7 +65,8 @@ def _at_least_one_above(halves: Halves, usual: _Sum, resolution: Resolution) -> 
     rare = [(*_on(half.instead, resolution.coarse, 1), times) for half, times in halves if len(half.rare.p)]
     summed = usual.on(resolution.coarse)
     dense = convolved(summed.parts, 1, [(law, times) for law, _, times in rare])
-    yield dense, usual.slack + summed.slack + _slack_of_large(halves, [slack for _, slack, _ in rare])
+    chance = math.expm1(sum(times * math.log1p(float(max(law.q.sum(), law.q @ np.exp(law.losses)))) for law, _, times in rare))
+    yield usual.missing_in(dense, chance), usual.slack + summed.slack + _slack_of_large(halves, [slack for _, slack, _ in rare])
 
 
 def _at_least_one_below(halves: Halves, resolution: Resolution) -> Iterator[Law]:
@@ -93,20 +77,30 @@ def _at_least_one_below(halves: Halves, resolution: Resolution) -> Iterator[Law]
     summed = usual.on(resolution.coarse)
     dense = convolved(summed.parts, -1, [(law, times) for law, _, times in rare])
     p, q = (math.prod(half.kept[law] ** large for half, _, large in counts) for law in (0, 1))
-    # More large losses than were counted have a chance below 1e-60: far less than this of all that is told.
+    # More large losses than were counted have a chance below 1e-60: far less than this of all that is told, which is above FLOOR.
     told = 1.0 - 1e-9
     slack = usual.slack + summed.slack + _slack_of_large(halves, [slack for _, slack, _ in rare])
     yield replace(summed, p=summed.p * p * told, q=summed.q * q * told).scaled(dense), slack
 
 
 @dataclass(frozen=True, slots=True)
-class _Summed:
-    """A sum on a coarser lattice: as one part, or as none, and what to multiply the masses of both laws by."""
+class _Coarse:
+    """Some runs of a pair on a lattice: as a part, or as none, and what to multiply the masses of both laws by instead.
+
+    From below, a lattice too coarse to see anything of a pair has all its outcomes merged into one.
+    """
 
     parts: list[tuple[LatticePair, int]]
     slack: float = 0.0
     p: float = 1.0
     q: float = 1.0
+
+    @classmethod
+    def of(cls, pair: DominatingPair, times: int, spacing: float, side: int) -> _Coarse:
+        law, slack = _on(pair, spacing, side)
+        if side > 0 or len(law.q):
+            return cls([(law, times)], times * slack)
+        return cls([], times * slack, float(pair.p.sum()) ** times, float(pair.q.sum()) ** times)
 
     def scaled(self, dense: Dense) -> Dense:
         """The law that the part stood in."""
@@ -117,23 +111,31 @@ class _Sum:
     """The composed law of some pairs on one lattice."""
 
     def __init__(self, parts: Pairs, spacing: float, side: int) -> None:
-        laws = [(*_on(pair, spacing, side), times) for pair, times in parts]
-        self._side = side
-        self.slack = sum(times * slack for _, slack, times in laws)
-        self._empty = not laws
-        self.dense = (
-            convolved([(law, times) for law, _, times in laws], side) if laws else Dense(spacing, 0, np.ones(1), np.ones(1), 0.0, 0.0)
-        )
+        laws = [_Coarse.of(pair, times, spacing, side) for pair, times in parts]
+        self._side, self._empty = side, not laws
+        self.slack = sum(law.slack for law in laws)
+        self.dense = _product([part for law in laws for part in law.parts], spacing, side)
+        for law in laws:
+            self.dense = law.scaled(self.dense)
 
-    def on(self, spacing: float) -> _Summed:
-        """The same law on a coarser lattice."""
+    def on(self, spacing: float) -> _Coarse:
+        """The same law on a coarser lattice, as one part; as none where there are no steps at all."""
         if self._empty:
-            return _Summed([])
+            return _Coarse([])
         proper = (self.dense.p > SMALLEST) & (self.dense.q > SMALLEST)
-        pair = DominatingPair(self.dense.p[proper], self.dense.q[proper])
-        law, slack = _on(pair, spacing, self._side)
-        # Too coarse to see anything of it: all of it is merged into one outcome.
-        return _Summed([(law, 1)], slack) if len(law.q) or self._side > 0 else _Summed([], slack, float(pair.p.sum()), float(pair.q.sum()))
+        return _Coarse.of(DominatingPair(self.dense.p[proper], self.dense.q[proper]), 1, spacing, self._side)
+
+    def missing_in(self, dense: Dense, chance: float) -> Dense:
+        """A law that this one is a factor of, the other having so much mass: what was left out here is missing there."""
+        missing = (self.dense.lost_p + self.dense.lost_q + FLOOR) * chance
+        return replace(dense, lost_p=dense.lost_p + missing, lost_q=dense.lost_q + missing)
+
+
+def _product(laws: list[tuple[LatticePair, int]], spacing: float, side: int, log_count: float = 0.0) -> Dense:
+    """Composed, or a single outcome of loss 0 where there is nothing to compose."""
+    if laws:
+        return convolved(laws, side, log_count=log_count)
+    return Dense(spacing, 0, np.full(1, math.exp(log_count)), np.full(1, math.exp(log_count)), 0.0, 0.0)
 
 
 def _on(pair: DominatingPair, spacing: float, side: int) -> tuple[LatticePair, float]:

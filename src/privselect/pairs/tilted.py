@@ -76,7 +76,10 @@ def convolved(parts: Sequence[Part], side: int, rare: Sequence[Part] = (), log_c
     usual, large = ([(np.log(pair.q), pair.losses, times) for pair, times in some if len(pair.q)] for some in (parts, rare))
     cumulants = Cumulants(usual, large, steepest=_STEEPEST / spacing)
     depth = log_count - math.log(FLOOR)
-    if any(len(pair.q) == 0 for pair, _ in parts) or float(cumulants.at(np.array([0.0, 1.0]))[0].max()) < -depth:
+    # A sum needs an outcome of each part, and one of a rare part.
+    if any(len(pair.q) == 0 for pair, _ in parts) or (rare and not large):
+        return _nothing(spacing)
+    if float(cumulants.at(np.array([0.0, 1.0]))[0].max()) < -depth:
         return _nothing(spacing)
     low, high = cumulants.low_end(depth), cumulants.high_end(depth)
     tilts = Tilts.of(cumulants, low, high)
@@ -97,6 +100,9 @@ def convolved(parts: Sequence[Part], side: int, rare: Sequence[Part] = (), log_c
     for window in _windows(parts, rare, tilts, first, last):
         masses, log_scale = _Transform(parts, rare, window, tilts).masses(side)
         losses = np.arange(window.start, window.stop) * spacing
+        # Of the exponents that undo the tilt: it may be steep.
+        rounding = 4.0 * _UNIT_ROUNDOFF * (abs(log_count) + abs(log_scale) + (abs(window.tilt) + 1.0) * np.abs(losses))
+        masses *= np.maximum(1.0 + side * rounding, 0.0)
         with np.errstate(under="ignore"):
             p.append(masses * np.exp(log_count + log_scale - (window.tilt - 1.0) * losses))
             q.append(masses * np.exp(log_count + log_scale - window.tilt * losses))
@@ -158,8 +164,10 @@ class _Transform:
         composed[kept] = power
         offset = sum(law.times * law.centre for law in self.laws)
         masses = irfft(composed, self.size)[(np.arange(self.window.start, self.window.stop) - offset) % self.size]
-        laws = (*self.laws, *self.rare)
-        scale_rounding = sum(law.times * law.share * (8.0 + 4.0 * abs(law.log_scale)) for law in laws) * _UNIT_ROUNDOFF
+        scale_rounding = sum(law.times * law.scale_rounding for law in self.laws)
+        if self.rare:
+            # Given that there is a rare outcome, there are 1 + rate of them at most.
+            scale_rounding += (1.0 + self.rate) * max(law.scale_rounding for law in self.rare)
         return np.maximum(masses + side * error, 0.0) * (1.0 + side * scale_rounding), self.log_scale
 
     def _rare_factor(self, kept: NDArray[np.int64]) -> tuple[NDArray[np.complex128], Floats, Floats]:
@@ -226,9 +234,9 @@ class _TiltedLaw:
         return cls(weights, pair.index, times, centre, top + math.log(total), rounding)
 
     @property
-    def share(self) -> float:
-        """How much of a run this part is: all of it, or as often as a rare one comes."""
-        return min(math.exp(min(self.log_scale, 0.0)), 1.0)
+    def scale_rounding(self) -> float:
+        """Of ``log_scale``: of the sum of the weights, whose own rounding is apart, and of its logarithm."""
+        return (8.0 + 2.0 * math.log2(len(self.weights)) + 4.0 * abs(self.log_scale)) * _UNIT_ROUNDOFF
 
     def spectrum(self, size: int, centre: int) -> NDArray[np.complex128]:
         """The discrete Fourier transform, around a centre: so angles stay small for the coefficients that matter."""
