@@ -80,7 +80,6 @@ def test_more_noise_fewer_samples_and_fewer_steps_leak_less():
                 assert np.all(one.lower <= found[worse].upper)
 
 
-@pytest.mark.xfail(reason="the sums with many large losses, with hardly more than FLOOR in all, count as all lost", strict=True)
 @pytest.mark.parametrize(("sigma", "rate", "more"), [(0.3, 1e-3, 10**4), (0.6, 0.03, 10**4)])
 def test_epsilon_is_finite_where_that_of_more_steps_is(sigma, rate, more):
     assert math.isfinite(ps.DPSGD(sigma, rate, more).epsilon_at(1e-5).upper)
@@ -89,7 +88,7 @@ def test_epsilon_is_finite_where_that_of_more_steps_is(sigma, rate, more):
 
 # Left out, as a lattice that is fine enough takes dp-accounting up to minutes: a million steps, and q = 1e-5 with sigma below 1, but for
 # one case whose epsilon is large. And q = 1, which has a closed form.
-LOOSE = pytest.param(0.3, 1e-5, 100, marks=pytest.mark.xfail(reason="1.00135 times theirs at 1e-5: the interval is 2e-3 wide", strict=True))
+LOOSE = (0.3, 1e-5, 100)
 THEIRS = [case for case in itertools.product(SIGMAS, RATES[:-1], STEPS[:-1]) if case[0] >= 1.0 or case[1] > 1e-5]
 
 
@@ -150,7 +149,7 @@ def test_hardly_any_noise_is_an_infinite_epsilon(rate, steps):
 def test_an_accuracy_outside_its_range_is_refused(accuracy):
     with pytest.raises(ParameterError) as caught:
         MNIST.epsilon_at(1e-6, accuracy=accuracy)
-    assert str(caught.value) == f"`accuracy` must be in [1e-09, 0.1], got {accuracy!r}"
+    assert str(caught.value) == f"`accuracy` must be in [1e-07, 0.1], got {accuracy!r}"
 
 
 @pytest.mark.parametrize("accuracy", [0.1, 1e-2, 1e-3, 1e-4])
@@ -160,24 +159,18 @@ def test_an_accuracy_that_is_asked_for_is_reached(accuracy):
     assert found.upper <= found.lower * (1.0 + accuracy)
 
 
-@pytest.mark.xfail(reason="3.5e-5 is reached", raises=AccuracyError, strict=True)
 def test_a_fine_accuracy_is_reached():
     found = MNIST.epsilon_at(1e-6, accuracy=1e-5)
     assert found.lower <= DIGITS[1e-6] <= found.upper
     assert found.upper <= found.lower * (1.0 + 1e-5)
 
 
-def test_an_accuracy_out_of_reach_is_refused_and_what_can_be_is_said():
-    with pytest.raises(AccuracyError, match=r"an `accuracy` of 1e-07 in epsilon cannot be reached here; \d\.?\d*e-\d\d can"):
-        MNIST.epsilon_at(1e-6, accuracy=1e-7)
-
-
-@pytest.mark.xfail(reason="it is refused as well: what is asked for decides how finely is looked", raises=AccuracyError, strict=True)
-def test_the_accuracy_that_a_refusal_names_is_reached():
-    with pytest.raises(AccuracyError) as caught:
-        MNIST.epsilon_at(1e-6, accuracy=1e-5)
+def test_an_accuracy_out_of_reach_is_refused_and_the_one_that_is_named_is_reached():
+    chosen = ps.Selection(MNIST, ps.Geometric(mean=30))
+    with pytest.raises(AccuracyError, match=r"an `accuracy` of 1e-06 in epsilon cannot be reached here; \d\.?\d*e-\d\d can") as caught:
+        chosen.epsilon_at(1e-6, accuracy=1e-6)
     can = float(re.search(r"here; (\S+) can", str(caught.value))[1])
-    found = MNIST.epsilon_at(1e-6, accuracy=can)
+    found = chosen.epsilon_at(1e-6, accuracy=can)
     assert found.upper <= found.lower * (1.0 + can)
 
 

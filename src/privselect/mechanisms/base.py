@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 MOST_RUNS = 10**9
-_MORE_CARE, _NO_BETTER = (1.0, 0.4, 0.15), 0.8  # of the accuracy asked for; of the gap found first
+_MOST_CARE = 2e-6  # the accuracy that is tried last where a coarser one was asked for and missed
 _ORDERS, _RUNS = Range(1.0, math.inf, low_open=True), whole(1, MOST_RUNS)
 
 
@@ -133,8 +133,8 @@ def reached(find: Callable[[float], Interval], accuracy: float | None) -> Interv
     if accuracy is None:
         return find(ACCURACY)
     gaps = []
-    for share in _MORE_CARE:
-        found = find(accuracy * share)
+    for care in sorted({accuracy, 0.3 * accuracy, min(accuracy, _MOST_CARE)}, reverse=True):
+        found = find(care)
         if found.lower is None:
             raise AccuracyError(f"an `accuracy` of {shown(accuracy)} cannot be promised where no lower end is proved")
         lower, upper = np.asarray(found.lower), np.asarray(found.upper)
@@ -142,10 +142,11 @@ def reached(find: Callable[[float], Interval], accuracy: float | None) -> Interv
             gaps.append(float(np.where(upper == lower, 0.0, upper / lower - 1.0).max()))
         if gaps[-1] <= accuracy:
             return found
-        if gaps[-1] > _NO_BETTER * gaps[0] and len(gaps) > 1:
+        if not math.isfinite(gaps[-1]):
             break
-    best = f"{min(gaps) * 1.01:.2g} can" if math.isfinite(min(gaps)) else "none can"
-    raise AccuracyError(f"an `accuracy` of {shown(accuracy)} in epsilon cannot be reached here; {best}")
+    best = min(gaps)
+    named = "none can" if math.isinf(best) else f"{best + 0.05 * 10.0 ** math.floor(math.log10(best)):.1e} can"  # rounded up
+    raise AccuracyError(f"an `accuracy` of {shown(accuracy)} in epsilon cannot be reached here; {named}")
 
 
 def _greatest(uppers: list[Floats], lowers: list[Floats]) -> Interval:

@@ -67,6 +67,9 @@ def lattice_below(pair: DominatingPair, spacing: float) -> LatticePair:
     below, above = (np.bincount(starts, weights=masses[inside], minlength=len(knots)) for masses in (low_q, high_q))
     # Of the cell that starts at the knot; across a gap H is a line.
     sag = np.divide(below * above, below + above, out=np.zeros(len(knots)), where=below + above > 0.0) * np.expm1(spacing) * ratio
+    chain = LatticePair(spacing, knots, q, pair.p_only, pair.q_only, _slack(pair))
+    if not inside.any():
+        return chain
     drop = np.maximum(sag, np.concatenate([[0.0], sag[:-1]]))
     if len(knots) > 2:
         # An end that carries much mass stays where it is; the chain then reaches it along the tangent there.
@@ -75,7 +78,7 @@ def lattice_below(pair: DominatingPair, spacing: float) -> LatticePair:
             drop[0], drop[1] = 0.0, max(drop[1], below[0] * width[0])
         if q[-1] > 2.0 * above[-2]:
             drop[-1], drop[-2] = 0.0, max(drop[-2], above[-2] * width[-2])
-    return _under(LatticePair(spacing, knots, q, pair.p_only, pair.q_only, _slack(pair)), ratio, drop) or _nothing(pair, spacing)
+    return _under(chain, ratio, drop) or _nothing(pair, spacing)
 
 
 def _under(chain: LatticePair, ratio: Floats, drop: Floats) -> LatticePair | None:
