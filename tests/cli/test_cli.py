@@ -226,6 +226,16 @@ def test_epsilon_json(run):
     assert 0 <= answer["selection_gap"] < 1e-3
 
 
+def test_an_accuracy_is_kept_or_refused(run):
+    code, out, err = run("epsilon", "--mechanism", "composed(laplace(scale=2), times=5)", "--delta", "1e-6", "--accuracy", "1e-5", "--json")
+    assert (code, err) == (0, "")
+    found = strict_json(out)["epsilon"]
+    assert found["upper"] <= found["lower"] * (1 + 1e-5)
+    question = ("epsilon", "--mechanism", GAUSSIAN, "--count", GEOMETRIC, "--delta", "1e-6", "--accuracy")
+    assert_refused(run(*question, "1e-7"), saying="an `accuracy` of 1e-07 in epsilon cannot be reached here")
+    assert_refused(run(*question, "2"), saying="`accuracy` must be in [1e-07, 0.1], got '2'")
+
+
 def test_delta_json(run):
     code, out, err = run("delta", "--mechanism", GAUSSIAN, "--count", GEOMETRIC, "--epsilon", "2.2473", "--json")
     assert (code, err) == (0, "")
