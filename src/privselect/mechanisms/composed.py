@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from privselect.errors import ParameterError
 from privselect.mechanisms.base import MOST_RUNS, Mechanism
-from privselect.mechanisms.gaussian import Gaussian, gaussian_step
+from privselect.mechanisms.gaussian import Gaussian, cell_for, gaussian_bracket, gaussian_step
 from privselect.mechanisms.neighbours import agreed
 from privselect.pairs.compose import ACCURACY, compose
 from privselect.parameters import check_several, parameter, shown, whole
@@ -80,6 +80,8 @@ def composed_brackets(steps: Sequence[tuple[Mechanism, int]], accuracy: float) -
     # Gaussians are one Gaussian: the squares of 1/sigma add up.
     shifts = [math.sqrt(count) / step.sigma for step, count in steps if isinstance(step, Gaussian)]
     parts = [(step.as_step(), count) for step, count in steps if not isinstance(step, Gaussian)]
+    if shifts and not parts:
+        return (gaussian_bracket(math.hypot(*shifts), cell_for(accuracy)),)
     if shifts:
         parts.append((gaussian_step(math.hypot(*shifts)), 1))
     both = compose(parts, accuracy)

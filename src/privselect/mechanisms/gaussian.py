@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -47,11 +48,16 @@ class Gaussian(StatedMechanism):
             return np.asarray(0.5 * check_orders(alpha) / self.sigma / self.sigma * (1.0 + 1e-15))
 
     def _make_brackets_within(self, accuracy: float) -> tuple[Bracket, ...]:
-        return (gaussian_bracket(1.0 / self.sigma, CELL * min((accuracy / ACCURACY) ** 0.5, 1.0)),)
+        return (gaussian_bracket(1.0 / self.sigma, cell_for(accuracy)),)
 
     def as_step(self) -> Step:
         """With cells between multiples of the lattice's spacing."""
         return gaussian_step(1.0 / self.sigma)
+
+
+def cell_for(accuracy: float) -> float:
+    """The width of cells that is fine enough: the error is of second order in it."""
+    return CELL * min(math.sqrt(accuracy / ACCURACY), 1.0)
 
 
 def gaussian_step(mu: float) -> Step:
