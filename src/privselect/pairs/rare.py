@@ -25,6 +25,7 @@ _FAR = 4.0  # deviations of the sum beyond which a single loss is large
 _JUMP = 8.0  # times which the deviation at the ends must be that in the middle for the split to pay
 _RARE = 1e-2  # chance of a large loss in one step up to which it is rare
 _RARELY = 1.0  # expected number of large losses up to which they are composed apart
+_SELDOM = 0.5  # chance of a large loss in one step, for the same
 _MANY = 150  # runs for each large loss, from which a few usual steps more or less do not matter
 MOST_TERMS = 12  # one for each number of large losses
 _UNHEARD_OF = -139.0  # log of a chance
@@ -99,7 +100,7 @@ def split_all(parts: Pairs, size: float) -> list[tuple[Split, int]]:
     halves = [(split(pair, size), times) for pair, times in parts]
     whole = [(split(pair, math.inf), times) for pair, times in parts]
     rare = [(half, times) for half, times in halves if len(half.rare.p)]
-    if sum(times * half.chance for half, times in rare) > _RARELY:
+    if sum(times * half.chance for half, times in rare) > _RARELY or any(half.chance > _SELDOM for half, _ in rare):
         return whole  # the sums without any might be too few to build on
     if len(rare) < 2:
         return halves
