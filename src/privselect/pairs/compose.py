@@ -67,7 +67,7 @@ def compose(parts: Parts, accuracy: float = ACCURACY) -> Bracket:
         # One step alone leaks everything, as far as is known: from below, that step alone is what is told.
         worst = next(step.bracket for step, _ in rounds if len(step.bracket.upper.p) == 0)
         return Bracket(_EVERYTHING, worst.lowers, _direction(parts))
-    resolution, found = _roughly(rounds, accuracy if len(rounds) == len(parts) and rounds == list(parts) else _OUTER * accuracy)
+    resolution, found = _roughly(rounds, accuracy if rounds == list(parts) else _OUTER * accuracy)
     if all(step.on is not None or _gap(step.bracket) < accuracy for step, _ in rounds):
         # Only the lattice keeps the two ends apart: look again, more finely, where that may be enough.
         gap = _gap(found)

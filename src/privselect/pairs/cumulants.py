@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
+    from privselect.pairs.dominating import DominatingPair
+    from privselect.pairs.lattice import LatticePair
+
+    Law = DominatingPair | LatticePair
     Floats = NDArray[np.float64]
     Part = tuple[Floats, Floats, int]  # logs of the masses, losses, and how many times it comes
 
@@ -29,6 +33,12 @@ class Cumulants:
 
     def __init__(self, parts: Sequence[Part], rare: Sequence[Part] = (), *, steepest: float = 1e12) -> None:
         self._parts, self._rare, self._steepest = parts, rare, steepest
+
+    @classmethod
+    def of(cls, laws: Iterable[tuple[Law, int]], rare: Iterable[tuple[Law, int]] = (), *, steepest: float = 1e12) -> Cumulants:
+        """Of pairs, on a lattice or not, and how many times each comes."""
+        parts, large = ([(np.log(law.q), law.losses, times) for law, times in some if len(law.q)] for some in (laws, rare))
+        return cls(parts, large, steepest=steepest)
 
     def at(self, tilts: Floats) -> tuple[Floats, Floats, Floats]:
         """K, K' (the tilted mean) and K'' (the tilted variance) at each tilt."""

@@ -34,7 +34,7 @@ _DEEP_SHARE = 2.0 / 3.0  # of the digits of the floor: where the valley begins b
 
 def large_loss(parts: Pairs, floor: float) -> float:
     """The size from which a loss is composed apart; infinite where none need be. Nothing but tightness rests on it."""
-    cumulants = Cumulants([(np.log(pair.q), pair.losses, times) for pair, times in parts])
+    cumulants = Cumulants.of(parts)
     depth = -_DEEP_SHARE * math.log(floor)
     tilts = np.array([0.0, 1.0, cumulants.low_end(depth)[0], cumulants.high_end(depth)[0]])
     deviations = np.sqrt(np.maximum(cumulants.at(tilts)[2], 0.0))
@@ -47,7 +47,7 @@ def large_loss(parts: Pairs, floor: float) -> float:
         if max(half.chance for half, _ in halves) > _RARE:
             break
         found = size
-        usual = Cumulants([(np.log(half.usual.q), half.usual.losses, times) for half, times in halves])
+        usual = Cumulants.of([(half.usual, times) for half, times in halves])
         size = _FAR * float(np.sqrt(usual.at(np.array([0.0, 1.0]))[2].max()))
         if size > 0.9 * found:
             break

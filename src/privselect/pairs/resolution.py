@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from privselect.pairs.cumulants import Cumulants
-from privselect.pairs.rare import are_hardly_rare, large_loss
+from privselect.pairs.rare import are_hardly_rare, large_loss, split
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,7 +73,7 @@ def resolution_for(parts: Pairs, accuracy: float, limits: tuple[float, float]) -
     loss), a cell must be small against 1/tilt.
     """
     floor, most = limits
-    cumulants = Cumulants([(np.log(pair.q), pair.losses, times) for pair, times in parts])
+    cumulants = Cumulants.of(parts)
     runs, finesse = sum(times for _, times in parts), math.sqrt(accuracy / 1e-4)
     cells = min(max(_CELLS * 1e-4 / accuracy, _CELLS), _MOST_CELLS)
     tilt, _ = cumulants.high_end(_DEEP)
@@ -91,17 +91,12 @@ def resolution_for(parts: Pairs, accuracy: float, limits: tuple[float, float]) -
     if large < math.inf and finest <= wanted and are_hardly_rare(parts, large):
         large = math.inf
     if large < math.inf:
-        wanted, finest = fit(Cumulants([_usual(pair, times, large) for pair, times in parts]))
+        wanted, finest = fit(Cumulants.of([(split(pair, large).usual, times) for pair, times in parts]))
     spacing = _aligned(parts, max(wanted, finest))
     # Sums with a large loss are few, and their tilts small: what the lattice adds to their variance matters less.
     coarse = max(min(_COARSE * finesse / math.sqrt(runs) / tilt, _OF_LARGE * finesse * large), coarse, spacing)
     coarse = spacing * int(coarse / spacing)
     return Resolution(spacing, _CELL * finesse, _TAIL_CELL * finesse / tilt, finest, large, coarse, _FINE * accuracy)
-
-
-def _usual(pair: DominatingPair, times: int, large: float) -> tuple[Floats, Floats, int]:
-    kept = np.abs(pair.losses) <= large
-    return np.log(pair.q[kept]), pair.losses[kept], times
 
 
 def _aligned(parts: Pairs, spacing: float) -> float:
@@ -114,7 +109,7 @@ def _aligned(parts: Pairs, spacing: float) -> float:
 
 def within_reach(parts: Pairs, most: float) -> Pairs:
     """The same or fewer runs, so that most losses stay below ``most``: what is told of fewer runs from below holds for all."""
-    cumulants = Cumulants([(np.log(pair.q), pair.losses, times) for pair, times in parts if len(pair.q)])
+    cumulants = Cumulants.of(parts)
     mean = float(cumulants.at(np.array([1.0]))[1][0])
     if mean <= 0.7 * most:
         return parts

@@ -73,11 +73,10 @@ def convolved(parts: Sequence[Part], side: int, rare: Sequence[Part] = (), log_c
     as many times as it says. Losses beyond LARGEST are left out, and so are those at either end that have less than FLOOR in all.
     """
     spacing = (parts or rare)[0][0].spacing
-    usual, large = ([(np.log(pair.q), pair.losses, times) for pair, times in some if len(pair.q)] for some in (parts, rare))
-    cumulants = Cumulants(usual, large, steepest=_STEEPEST / spacing)
+    cumulants = Cumulants.of(parts, rare, steepest=_STEEPEST / spacing)
     depth = log_count - math.log(FLOOR)
     # A sum needs an outcome of each part, and one of a rare part.
-    if any(len(pair.q) == 0 for pair, _ in parts) or (rare and not large):
+    if any(len(pair.q) == 0 for pair, _ in parts) or (rare and not any(len(pair.q) for pair, _ in rare)):
         return _nothing(spacing)
     if float(cumulants.at(np.array([0.0, 1.0]))[0].max()) < -depth:
         return _nothing(spacing)
