@@ -52,8 +52,8 @@ class Tilts:
         return cls(tilts, value, mean, np.sqrt(np.maximum(variance, 0.0)))
 
     def with_more(self, more: Tilts) -> Tilts:
-        """Both, sorted."""
-        order = np.argsort(np.concatenate([self.tilts, more.tilts]), kind="stable")
+        """Both, sorted, each tilt once."""
+        _, order = np.unique(np.concatenate([self.tilts, more.tilts]), return_index=True)
         columns = ((self.tilts, more.tilts), (self.value, more.value), (self.mean, more.mean), (self.deviation, more.deviation))
         return Tilts(*(np.concatenate(column)[order] for column in columns))
 
