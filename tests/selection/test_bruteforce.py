@@ -109,10 +109,9 @@ def test_no_order_of_a_thousand_pairs_exceeds_the_upper_bound(law):
 
 @pytest.mark.soak
 @pytest.mark.parametrize("law", LAWS)
-def test_no_order_in_a_long_campaign(law, campaign):
-    rng = np.random.default_rng()
+def test_no_order_in_a_long_campaign(law, campaign, fresh_rng):
     for case in range(campaign(2000)):
-        check(rng, LAWS[law](rng), case)
+        check(fresh_rng, LAWS[law](fresh_rng), case)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from scipy.special import log_ndtr, ndtr
 
 from privselect.counts import Binomial, Geometric, NegativeBinomial, Poisson
 from privselect.mechanisms import Gaussian
-from privselect.pairs import DominatingPair, pair_from_points
+from privselect.pairs import DominatingPair, bracket_from_points
 from privselect.selection.main_theorem import HockeyStick, Power, main_thm, selected, selection_divergence
 from privselect.selection.paper import cor_binomial_to_poisson_epsilon, cor_pointwise, lem_gdp, thm_hs_bin, thm_negbin
 from privselect.selection.renyi import lem_rdp_to_dp_epsilon, thm_rdp_poisson
@@ -22,7 +22,7 @@ def gaussian(epsilon):
 def test_cor_pointwise_needs_the_factor_eta_plus_1(eta):
     """The base that leaks everything with chance d, and nothing else: at the printed epsilon the theorem gives more than m d."""
     count, d = NegativeBinomial(eta=eta, gamma=0.01), 1e-4
-    pair = pair_from_points([(0.0, d)])
+    pair = bracket_from_points([(0.0, d)]).upper
     printed = (eta + 2.0) * 0.0 + d / count.resolved_gamma
     corrected, total = cor_pointwise(0.0, d, count)
     assert float(thm_negbin(pair.hockey_stick, count, printed)) > total * 1.1

@@ -91,10 +91,9 @@ def test_the_order_gives_the_lower_bound_for_random_pairs(count):
 
 @pytest.mark.soak
 @pytest.mark.parametrize("count", LAWS, ids=str)
-def test_the_order_gives_the_lower_bound_in_a_long_campaign(count, campaign):
-    rng = np.random.default_rng()
+def test_the_order_gives_the_lower_bound_in_a_long_campaign(count, campaign, fresh_rng):
     for _ in range(campaign(300)):
-        check(random_pair(rng), count, float(rng.exponential()))
+        check(random_pair(fresh_rng), count, float(fresh_rng.exponential()))
 
 
 def check_masses(order):

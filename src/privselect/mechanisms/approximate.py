@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from privselect.mechanisms.base import StatedMechanism
 from privselect.mechanisms.points import POINT_DELTA, POINT_EPSILON
-from privselect.pairs import Bracket, pair_from_points
+from privselect.pairs import Bracket, bracket_from_points
 from privselect.parameters import parameter
 from privselect.text import register
 
@@ -22,5 +22,4 @@ class Approximate(StatedMechanism):
     delta: float = parameter(POINT_DELTA)
 
     def _make_brackets(self) -> tuple[Bracket, ...]:
-        pair = pair_from_points([(self.epsilon, self.delta)])
-        return (Bracket(pair, (pair,)),)
+        return (bracket_from_points([(self.epsilon, self.delta)]),)

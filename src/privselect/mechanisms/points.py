@@ -7,7 +7,7 @@ from typing import Any
 
 from privselect.errors import ParameterError
 from privselect.mechanisms.base import StatedMechanism
-from privselect.pairs import Bracket, pair_from_points
+from privselect.pairs import Bracket, bracket_from_points
 from privselect.parameters import Range, check_number, check_several, shown
 from privselect.text import register
 
@@ -32,8 +32,7 @@ class Points(StatedMechanism):
             raise ParameterError("`points` needs at least one (epsilon, delta), got none")
 
     def _make_brackets(self) -> tuple[Bracket, ...]:
-        pair = pair_from_points(self.points)
-        return (Bracket(pair, (pair,)),)
+        return (bracket_from_points(self.points),)
 
 
 def _point(entry: Any) -> tuple[float, float]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from privselect.mechanisms.base import StatedMechanism
 from privselect.mechanisms.points import POINT_EPSILON
-from privselect.pairs import Bracket, pair_from_points
+from privselect.pairs import Bracket, bracket_from_points
 from privselect.parameters import parameter
 from privselect.text import register
 
@@ -21,5 +21,4 @@ class Pure(StatedMechanism):
     epsilon: float = parameter(POINT_EPSILON)
 
     def _make_brackets(self) -> tuple[Bracket, ...]:
-        pair = pair_from_points([(self.epsilon, 0.0)])
-        return (Bracket(pair, (pair,)),)
+        return (bracket_from_points([(self.epsilon, 0.0)]),)

@@ -137,7 +137,7 @@ def compose_below(parts: Pairs, resolution: Resolution) -> DominatingPair:
         p.append(np.add.reduceat(dense.p, starts))
         q.append(np.add.reduceat(dense.q, starts))
     leaks = _leak(parts, "p_only"), _leak(parts, "q_only")
-    return merge_tiny(np.concatenate(p), np.concatenate(q), *leaks, rounding=2.0 * slack + _ROUNDING)
+    return merge_tiny(np.concatenate(p), np.concatenate(q), leaks, rounding=2.0 * slack + _ROUNDING)
 
 
 def _needed(half: list[Profile], fine: float) -> Floats:

@@ -32,7 +32,7 @@ def compose_few(pair: DominatingPair, times: int, *, side: int = 1) -> Dominatin
     p_only, q_only = (-math.expm1(times * math.log1p(-only)) if only < 1.0 else 1.0 for only in (pair.p_only, pair.q_only))
     # Each mass is a sum of products: a rounding for each of size + 1 operations of a step, and that of the mass it started from.
     rounding = times * ((len(pair.p) + 2) * _UNIT_ROUNDOFF + pair.rounding)
-    return (split_tiny if side > 0 else merge_tiny)(p, q, p_only, q_only, rounding=rounding)
+    return (split_tiny if side > 0 else merge_tiny)(p, q, (p_only, q_only), rounding=rounding)
 
 
 def _of_counts(masses: Floats, times: int) -> Floats:

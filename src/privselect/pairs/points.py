@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal, localcontext
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privselect.pairs.dominating import DominatingPair
+from privselect.pairs.bracket import Bracket
+from privselect.pairs.tiny import merge_tiny, split_tiny
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _DIGITS = 400  # losses reach 700 (304 digits), deltas may be 1e-40
+_NORMAL = 2.0**-1022  # the least float that has all its digits
 
 
-def pair_from_points(points: Sequence[tuple[float, float]]) -> DominatingPair:
+def bracket_from_points(points: Sequence[tuple[float, float]]) -> Bracket:
     """The largest pair that keeps every ``(epsilon_i, delta_i)`` in both directions.
 
     Claim: each point says that a test with error alpha of the first kind has error of the second kind at least
@@ -23,7 +26,8 @@ def pair_from_points(points: Sequence[tuple[float, float]]) -> DominatingPair:
     Holds when the guarantee is for both orders of the neighbours. Label: **Points**.
 
     The envelope is walked from the steepest line to the level one: a linear piece of the trade-off function over an alpha-length
-    q falling by p is one outcome of masses (p, q); its jump at alpha = 0 is an outcome of infinite loss.
+    q falling by p is one outcome of masses (p, q); its jump at alpha = 0 is an outcome of infinite loss. The two ends of the
+    bracket differ only where a mass is too small for a float's digits.
     """
     with localcontext() as context:
         # Masses as small as the least delta are differences of numbers near 1: ordinary floats would lose them.
@@ -33,11 +37,18 @@ def pair_from_points(points: Sequence[tuple[float, float]]) -> DominatingPair:
         starts, lines = _envelope([*steep, *flat, (Decimal(0), Decimal(0))])
         p, q = [], []
         for start, end, (slope, _) in zip(starts, starts[1:], lines, strict=False):
-            first, second = float(slope * (end - start)), float(end - start)
-            if first > 0.0 and second > 0.0:
-                p.append(first)
-                q.append(second)
-        return DominatingPair(np.array(p[::-1]), np.array(q[::-1]), float(1 - lines[0][1]), float(1 - starts[-1]))
+            p.append(_rounded_up(slope * (end - start)))
+            q.append(_rounded_up(end - start))
+        leaks = float(1 - lines[0][1]), float(1 - starts[-1])
+    masses = np.array(p[::-1]), np.array(q[::-1])
+    upper = split_tiny(*masses, leaks, smallest=_NORMAL)
+    return Bracket(upper, (upper if len(upper.p) == len(p) else merge_tiny(*masses, leaks, smallest=_NORMAL),))
+
+
+def _rounded_up(mass: Decimal) -> float:
+    """A mass as a float, to the nearest where that has all its digits, else not below it."""
+    nearest = float(mass)
+    return nearest if nearest >= _NORMAL or mass == 0 else math.nextafter(nearest, 1.0)
 
 
 _Line = tuple[Decimal, Decimal]

@@ -125,7 +125,7 @@ def _positive_losses(lattice: _Lattice) -> DominatingPair:
     # A loss on the lattice is right to a unit in its last place, and so is e^-loss to 700 of them: move it up by more than that.
     ratios = np.exp(-losses[within]) * (1.0 - _BEYOND_ROUNDING)
     p = probs[within]
-    return split_tiny(p, p * ratios, min(lattice.infinite + missing + beyond, 1.0))
+    return split_tiny(p, p * ratios, (min(lattice.infinite + missing + beyond, 1.0), 0.0))
 
 
 def _knots(removing: DominatingPair, adding: DominatingPair) -> Floats:
