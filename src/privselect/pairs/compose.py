@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -92,8 +93,11 @@ def _roughly(parts: Parts, accuracy: float) -> tuple[Resolution, Bracket]:
 
 def _on_lattice(parts: Parts, resolution: Resolution) -> Bracket:
     brackets = [(step.at(resolution), times) for step, times in parts]
-    upper = compose_above([(bracket.upper, times) for bracket, times in brackets], resolution)
-    return Bracket(upper, _lowers(brackets, resolution), _direction(parts))
+    # The two ends share nothing, and most of their time goes into transforms and array arithmetic, which leave the interpreter free.
+    with ThreadPoolExecutor(1) as beside:
+        lowers = beside.submit(_lowers, brackets, resolution)
+        upper = compose_above([(bracket.upper, times) for bracket, times in brackets], resolution)
+        return Bracket(upper, lowers.result(), _direction(parts))
 
 
 def compose_above(parts: Pairs, resolution: Resolution) -> DominatingPair:

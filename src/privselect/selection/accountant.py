@@ -63,6 +63,11 @@ class Accountant:
         exact = ExactUpper(self.bracket.upper, self.count)
         return lambda epsilon: self._least(exact, min(epsilon, LARGEST_EPSILON))
 
+    def is_safe(self, epsilon: float, delta: float) -> bool:
+        """Whether ``upper(epsilon) <= delta``: a coarse mesh, whose bound holds too, is asked first."""
+        coarse = ExactUpper(self.bracket.upper, self.count, tolerance=_LOOSEST)
+        return self._least(coarse, min(epsilon, LARGEST_EPSILON)) <= delta or self.upper(epsilon) <= delta
+
     def lower(self, epsilon: float) -> float:
         """The greatest over the dominated pairs at hand; 0 where there is none."""
         if epsilon > LARGEST_EPSILON:

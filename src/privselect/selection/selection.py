@@ -148,7 +148,7 @@ class Selection(Mechanism):
 def _epsilon_interval(accountants: Iterable[Accountant], delta: float) -> tuple[float, float]:
     lower, upper = 0.0, 0.0
     for accountant in accountants:
-        if 0.0 < lower < LARGEST_EPSILON and accountant.upper(lower) <= delta:
+        if 0.0 < lower < LARGEST_EPSILON and accountant.is_safe(lower, delta):
             continue  # safe where the other order is not yet: it decides neither end
         one_lower, upper = accountant.epsilons(delta, at_least=upper)
         lower = max(lower, one_lower)

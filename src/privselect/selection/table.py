@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
 
-_GROUP = 64  # rows whose best nodes are found together
+_GROUP = 128  # rows whose best nodes are found together
 _SMALL = 10_000  # numbers in a table that is searched whole
 
 
