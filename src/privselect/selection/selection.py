@@ -184,9 +184,12 @@ def _knots(upper: Callable[[float], float]) -> list[float]:
 def _cached_accountants(selection: Selection, accuracy: float) -> tuple[Accountant, ...]:
     brackets = selection.mechanism.brackets_within(accuracy)
     largest = selection.count.largest
-    # Without K = 1 nothing but composition bounds the largest losses.
-    most = _MOST_COMPOSED if np.isfinite(selection.count.log_pmf(1)) else _MOST_COMPOSED_ALONE
-    if largest is None or largest > most:
+    if largest is None or largest > _most_composed(selection.count):
         return tuple(Accountant(bracket, selection.count) for bracket in brackets)
     composed = selection.mechanism.repeated(largest)
     return tuple(Accountant(bracket, selection.count, pair) for bracket, pair in zip(brackets, composed, strict=True))
+
+
+def _most_composed(count: Count) -> int:
+    # Without K = 1 nothing but composition bounds the largest losses.
+    return _MOST_COMPOSED if np.isfinite(count.log_pmf(1)) else _MOST_COMPOSED_ALONE
