@@ -258,6 +258,22 @@ def test_what_is_infinite_or_not_proved_is_null(run):
     assert strict_json(out)["epsilon"]["upper"] is None
 
 
+@pytest.mark.parametrize(
+    ("mechanism", "said"),
+    [
+        ("approximate(epsilon=1, delta=1e-3)", "infinite"),
+        ("gaussian(sigma=0.001)", "infinite, as far as is proved (at least 59"),
+        ("dpsgd(noise_multiplier=0.001, sampling_probability=0.1, steps=1000)", "infinite, as far as is proved"),
+    ],
+)
+def test_what_is_infinite_is_said_in_words(run, mechanism, said):
+    code, out, err = run("epsilon", "--mechanism", mechanism, "--count", GEOMETRIC, "--delta", "1e-6")
+    assert (code, err) == (0, "")
+    chosen, alone = out.splitlines()
+    assert alone.removeprefix("one trial alone").strip().startswith(said)
+    assert chosen.split("1e-06", 1)[1].strip().startswith(said.split("(")[0].strip())
+
+
 def test_a_fraction_is_a_number(run):
     _, out, _ = run("epsilon", "--mechanism", GAUSSIAN, "--delta", "1/1000000", "--json")
     assert strict_json(out)["delta"] == 1e-6

@@ -18,9 +18,17 @@ def print_json(payload: dict[str, object]) -> None:
 def print_answer(question: str, answer: Interval, alone: Interval | None) -> None:
     """One line for the answer, and one for a single trial where that is another question."""
     width = len(question) if alone is None else max(len(question), len("one trial alone"))
-    print(f"{question:{width}}  {answer}")
+    print(f"{question:{width}}  {_said(answer)}")
     if alone is not None:
-        print(f"{'one trial alone':{width}}  {alone}")
+        print(f"{'one trial alone':{width}}  {_said(alone)}")
+
+
+def _said(answer: Interval) -> str:
+    if answer.upper != math.inf:
+        return str(answer)
+    if answer.lower == math.inf:
+        return "infinite"
+    return "infinite, as far as is proved" + (f" (at least {answer.lower})" if answer.lower else "")
 
 
 def _finite(value: object) -> object:
