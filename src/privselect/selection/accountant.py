@@ -11,6 +11,7 @@ import numpy as np
 from privselect.selection.crossing import Crossing
 from privselect.selection.exact import ExactLower, ExactUpper
 from privselect.selection.field import TOLERANCE
+from privselect.selection.ratio import ratio_epsilon
 from privselect.selection.search import LARGEST_EPSILON
 
 if TYPE_CHECKING:
@@ -105,6 +106,9 @@ class Accountant:
             if bound(LARGEST_EPSILON) > delta:
                 return LARGEST_EPSILON, upper  # what lies further up is not told apart
         near = min(upper, LARGEST_EPSILON) * (1.0 + 1e-9)
+        if math.isinf(upper):
+            # Nothing is known from above; but no order of a dominated pair leaks more than Ratio allows that pair.
+            near = min(near, max(ratio_epsilon(pair, self.count, delta) for pair in self.bracket.lowers))
         guess = near - _USUAL_GAP * exact.field.tolerance / start.slope
         return Crossing(bound, delta, start.slope, close).from_below(guess, near), upper
 
