@@ -154,6 +154,13 @@ def test_randomised_response_of_two_buckets_is_pure():
     assert mechanism_from_event(Response(0.5, 2), REPLACE_ONE) == pure(log_above(Fraction(3)), REPLACE_ONE)
 
 
+def test_noise_next_to_1_is_the_lesser_of_what_is_written_and_what_the_float_holds():
+    noise, buckets = 1.0 - 2.0**-53, 10**15
+    odds = 1 + (1 - Fraction(noise)) * buckets / Fraction(noise)
+    mechanism = mechanism_from_event(Response(noise, buckets), REPLACE_ONE)
+    assert mechanism.epsilon_at(1e-300).upper >= float(mpmath.log(mpmath.mpf(odds.numerator) / odds.denominator)) * (1.0 - 1e-15)
+
+
 @pytest.mark.parametrize("event", [Response(0.5, 1), Response(0.0, 1), Response(1.0, 7)], ids=str)
 def test_randomised_response_that_says_nothing(event):
     assert mechanism_from_event(event, REPLACE_ONE) == pure(0, REPLACE_ONE)

@@ -1,6 +1,9 @@
 """Composition: every stored epsilon lies in its interval, and composing in another way says the same."""
 
 import json
+import subprocess
+import sys
+from fractions import Fraction
 
 import mpmath
 import numpy as np
@@ -203,3 +206,40 @@ def test_what_makes_no_sense_is_refused_in_one_sentence(make, sentence):
 def test_a_text_that_makes_no_sense_is_refused(text):
     with pytest.raises((ParameterError, TextFormError)):
         ps.parse(text)
+
+
+@pytest.mark.parametrize(("large", "small"), [(400.0001, 2.6), (482.181, 2.602), (300.01, 0.7)])
+def test_products_of_masses_that_are_no_float_are_not_taken_for_nothing(large, small):
+    """Losses that large have second masses whose products underflow; all of it is pure DP, which the lower end must not exceed."""
+    found = composed(ps.Points(((large, 0.0), (0.0003, 0.4))), ps.Pure(small)).epsilon_at(np.array([1e-6, 1e-12]))
+    assert np.all(found.lower <= large + small)
+    assert np.all(found.upper >= found.lower)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: ps.Mixture(((Fraction(1, 10**200), ps.Approximate(1.0, 1e-200)), (1 - Fraction(1, 10**200), ps.Pure(1.0)))),
+        lambda: composed(ps.Points(((0.5, 1e-200), (20.0, 0.0))), times=2),
+        lambda: ps.Selection(ps.Points(((0.5, 1e-200), (20.0, 0.0))), ps.Fixed(2)),
+    ],
+    ids=["mixture", "composed", "selection"],
+)
+def test_a_delta_too_small_for_a_float_is_not_said_to_be_0(make):
+    """The truth is near 1e-400: 0 would claim pure DP."""
+    found = make().delta_at(21.0 if "points" in str(make()) else 1.1)
+    assert found.lower == 0.0 < found.upper < 1e-300
+
+
+def test_four_leaks_of_the_smallest_floats():
+    d = 2.27502e-318
+    found = composed(ps.Points(((1.803204462746173, d),)), times=4).delta_at(7.4)
+    with mpmath.workdps(700):
+        assert found.lower <= 1 - (1 - mpmath.mpf(d)) ** 4 <= found.upper
+
+
+def test_when_the_interpreter_is_about_to_end_there_is_no_thread_and_still_an_answer():
+    asked = "ps.Composed((ps.Laplace(scale=2), ps.Laplace(scale=3))).epsilon_at(1e-6)"
+    late = f"import atexit, privselect as ps\natexit.register(lambda: print({asked}))"
+    out = subprocess.run([sys.executable, "-c", late], capture_output=True, text=True, check=True, timeout=120).stdout
+    assert out.strip() == str(composed(LAPLACE, ps.Laplace(scale=3)).epsilon_at(1e-6))

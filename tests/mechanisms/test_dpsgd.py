@@ -177,3 +177,10 @@ def test_an_accuracy_out_of_reach_is_refused_and_the_one_that_is_named_is_reache
 def test_where_no_accuracy_can_be_reached_that_is_said():
     with pytest.raises(AccuracyError, match="cannot be reached here; none can"):
         ps.DPSGD(noise_multiplier=1e-3, sampling_probability=0.1, steps=3).epsilon_at(1e-6, accuracy=1e-3)
+
+
+@pytest.mark.slow
+def test_a_law_of_separate_hills_needs_no_endless_table_of_tilts():
+    """Between two hills far apart the mean moves by many deviations, however near two tilts are: memory once ran out here."""
+    found = ps.DPSGD(noise_multiplier=0.06934079905687149, sampling_probability=0.001, steps=100).epsilon_at(1e-6)
+    assert 400.0 < found.lower <= found.upper < 420.0

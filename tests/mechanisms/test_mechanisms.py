@@ -320,3 +320,19 @@ def test_one_number_or_many():
 def test_a_delta_outside_its_range_is_refused(delta):
     with pytest.raises(ParameterError, match="`delta` must be in"):
         ps.Gaussian(sigma=4).epsilon_at(delta)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "delta", "epsilon"),
+    [
+        (ps.Approximate(1.0, 1e-6), 1e-6, 1.0),
+        (ps.Approximate(0.0, 1e-6), 1e-6, 0.0),
+        (ps.Points(((1.0, 1e-6), (2.0, 1e-9))), 1e-9, 2.0),
+        (ps.Points(((1.0, 1e-6), (2.0, 1e-9))), 1e-6, 1.0),
+        (ps.Pure(1.0), 1e-300, 1.0),
+    ],
+)
+def test_what_is_stated_is_given_back_to_the_last_digit(mechanism, delta, epsilon):
+    found = mechanism.epsilon_at(delta)
+    assert found.upper == epsilon
+    assert found.lower == pytest.approx(epsilon, rel=1e-9, abs=1e-9)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
+    from privselect.interval import Interval
     from privselect.pairs import Bracket
 
 
@@ -69,6 +70,12 @@ class Composed(Mechanism):
 
     def _make_brackets_within(self, accuracy: float) -> tuple[Bracket, ...]:
         return composed_brackets(self.as_parts(), accuracy)
+
+    def _epsilon_within(self, delta: NDArray[np.float64], accuracy: float) -> Interval:
+        parts = self.as_parts()
+        if len(parts) == 1 and parts[0][1] == 1:
+            return parts[0][0]._epsilon_within(delta, accuracy)  # noqa: SLF001 - one part, once, is that part
+        return Mechanism._epsilon_within(self, delta, accuracy)  # noqa: SLF001
 
     def renyi_at(self, alpha: ArrayLike) -> NDArray[np.float64]:
         """Renyi divergences add up."""

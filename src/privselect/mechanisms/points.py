@@ -2,22 +2,50 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from privselect.errors import ParameterError
-from privselect.mechanisms.base import StatedMechanism
+from privselect.interval import Interval
+from privselect.mechanisms.base import StatedMechanism, plain
 from privselect.pairs import Bracket, bracket_from_points
 from privselect.parameters import Range, check_number, check_several, shown
 from privselect.text import register
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
 
 POINT_EPSILON = Range(0.0, 700.0, high_open=False)
 POINT_DELTA = Range(0.0, 1.0)
 
 
+@dataclass(frozen=True, slots=True)
+class StatedPoints(StatedMechanism):
+    """Some ``(epsilon_i, delta_i)`` hold, in both directions, and nothing else is known."""
+
+    @abstractmethod
+    def guarantees(self) -> tuple[tuple[float, float], ...]:
+        """The points, as stated."""
+
+    def _make_brackets(self) -> tuple[Bracket, ...]:
+        return (bracket_from_points(self.guarantees()),)
+
+    def _epsilon_within(self, delta: Floats, accuracy: float) -> Interval:
+        # At a delta that is stated the epsilon beside it holds, to the last digit; the pair's sums allow for rounding.
+        found = StatedMechanism._epsilon_within(self, delta, accuracy)  # noqa: SLF001 - super() does not know a class with slots
+        stated = np.minimum.reduce([np.where(delta >= d, e, np.inf) for e, d in self.guarantees()])
+        upper = np.minimum(found.upper, stated)
+        return Interval(None if found.lower is None else plain(np.minimum(found.lower, upper)), plain(upper))
+
+
 @register
 @dataclass(frozen=True, slots=True)
-class Points(StatedMechanism):
+class Points(StatedPoints):
     """Every ``(epsilon_i, delta_i)`` holds, in both directions, and nothing else is known: the worst such mechanism is assumed."""
 
     text_name = "points"
@@ -31,8 +59,9 @@ class Points(StatedMechanism):
         if not self.points:
             raise ParameterError("`points` needs at least one (epsilon, delta), got none")
 
-    def _make_brackets(self) -> tuple[Bracket, ...]:
-        return (bracket_from_points(self.points),)
+    def guarantees(self) -> tuple[tuple[float, float], ...]:
+        """The points, as stated."""
+        return self.points
 
 
 def _point(entry: Any) -> tuple[float, float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -95,9 +96,12 @@ def _on_lattice(parts: Parts, resolution: Resolution) -> Bracket:
     brackets = [(step.at(resolution), times) for step, times in parts]
     # The two ends share nothing, and most of their time goes into transforms and array arithmetic, which leave the interpreter free.
     with ThreadPoolExecutor(1) as beside:
-        lowers = beside.submit(_lowers, brackets, resolution)
+        try:
+            lowers = beside.submit(_lowers, brackets, resolution).result
+        except RuntimeError:  # no thread to be had, as when the interpreter is about to end
+            lowers = partial(_lowers, brackets, resolution)
         upper = compose_above([(bracket.upper, times) for bracket, times in brackets], resolution)
-        return Bracket(upper, lowers.result(), _direction(parts))
+        return Bracket(upper, lowers(), _direction(parts))
 
 
 def compose_above(parts: Pairs, resolution: Resolution) -> DominatingPair:

@@ -105,6 +105,8 @@ class DominatingPair:
             # An outcome whose loss is epsilon to within rounding may fall on either side.
             near = np.searchsorted(self.losses, eps - _LOSS_ROUNDING, side="right")
             value = value + side * (self.relative_rounding + _LOSS_ROUNDING) * (p_tail[near] + self.p_only)
+            # The least floats have no room for that share of themselves.
+            value = np.where(value > 0.0, np.nextafter(value, side), value)
         return np.asarray(np.clip(value, 0.0, 1.0))
 
     @cached_property

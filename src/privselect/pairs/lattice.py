@@ -66,7 +66,9 @@ def lattice_below(pair: DominatingPair, spacing: float) -> LatticePair:
     starts = place[: len(lower)][inside]
     below, above = (np.bincount(starts, weights=masses[inside], minlength=len(knots)) for masses in (low_q, high_q))
     # Of the cell that starts at the knot; across a gap H is a line.
-    sag = np.divide(below * above, below + above, out=np.zeros(len(knots)), where=below + above > 0.0) * np.expm1(spacing) * ratio
+    # Masses of the second law may be so small that their product is no float; times e^loss they are not.
+    share = np.divide(below, below + above, out=np.zeros(len(knots)), where=below + above > 0.0)
+    sag = share * (above * ratio * np.expm1(spacing))
     chain = LatticePair(spacing, knots, q, pair.p_only, pair.q_only, _slack(pair))
     if not inside.any():
         return chain

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from decimal import Decimal, localcontext
 from typing import TYPE_CHECKING
 
@@ -37,18 +36,12 @@ def bracket_from_points(points: Sequence[tuple[float, float]]) -> Bracket:
         starts, lines = _envelope([*steep, *flat, (Decimal(0), Decimal(0))])
         p, q = [], []
         for start, end, (slope, _) in zip(starts, starts[1:], lines, strict=False):
-            p.append(_rounded_up(slope * (end - start)))
-            q.append(_rounded_up(end - start))
+            p.append(float(slope * (end - start)))
+            q.append(float(end - start))
         leaks = float(1 - lines[0][1]), float(1 - starts[-1])
     masses = np.array(p[::-1]), np.array(q[::-1])
     upper = split_tiny(*masses, leaks, smallest=_NORMAL)
     return Bracket(upper, (upper if len(upper.p) == len(p) else merge_tiny(*masses, leaks, smallest=_NORMAL),))
-
-
-def _rounded_up(mass: Decimal) -> float:
-    """A mass as a float, to the nearest where that has all its digits, else not below it."""
-    nearest = float(mass)
-    return nearest if nearest >= _NORMAL or mass == 0 else math.nextafter(nearest, 1.0)
 
 
 _Line = tuple[Decimal, Decimal]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 _MOVE = 1.5  # standard deviations that the mean may move from one tabulated tilt to the next
-_ROUNDS, _ROOM = 40, 16  # of refining the table; tilts beyond either end
+_ROUNDS, _MOST, _ROOM = 40, 1000, 16  # of refining the table; tilts in it; tilts beyond either end
 WRAPPED = 46.0  # minus the log of the tilted mass that may wrap around
 
 
@@ -38,7 +38,7 @@ class Tilts:
         for _ in range(_ROUNDS):
             between = (grid.mean[1:] > low_loss) & (grid.mean[:-1] < high_loss)
             wide = np.flatnonzero((grid.moves() > _MOVE) & between)
-            if len(wide) == 0:
+            if len(wide) == 0 or len(grid.tilts) + len(wide) > _MOST:
                 break
             grid = grid.with_more(cls._at(cumulants, 0.5 * (grid.tilts[wide] + grid.tilts[wide + 1])))
         # Room at both ends for the bounds on what wraps around.

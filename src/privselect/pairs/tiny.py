@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,7 +28,8 @@ def split_tiny(p: Floats, q: Floats, leaks: Leaks = (0.0, 0.0), *, rounding: flo
     Showing which of the two it was would be undone by a post-processing, so the split pair leaks at least as much.
     """
     proper = (p >= smallest) & (q >= smallest)
-    lost_p, lost_q = float(p[~proper].sum()), float(q[~proper].sum())
+    # No outcome has mass 0: where that is what is left of it, it was too small for a float.
+    lost_p, lost_q = (float(np.nextafter(masses[~proper], 1.0).sum()) for masses in (p, q))
     return _sorted(p[proper], q[proper], (min(leaks[0] + lost_p, 1.0), min(leaks[1] + lost_q, 1.0)), rounding)
 
 
@@ -61,8 +63,14 @@ def union_below(parts: Sequence[Part]) -> DominatingPair:
 def _united(parts: Sequence[Part]) -> tuple[Floats, Floats, Leaks, float]:
     p = np.concatenate([weight * part.p for weight, part in parts])
     q = np.concatenate([weight * part.q for weight, part in parts])
-    p_only, q_only = (sum(weight * getattr(part, only) for weight, part in parts) for only in ("p_only", "q_only"))
+    p_only, q_only = (sum(_share(weight, getattr(part, only)) for weight, part in parts) for only in ("p_only", "q_only"))
     return p, q, (p_only, q_only), max(part.rounding for _, part in parts)
+
+
+def _share(weight: float, leak: float) -> float:
+    """Their product, rounded up where it has too few digits; from below, so little is as good as none."""
+    product = weight * leak
+    return product if product >= SMALLEST or leak == 0.0 else math.nextafter(product, 1.0)
 
 
 def _sorted(p: Floats, q: Floats, leaks: Leaks, rounding: float) -> DominatingPair:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from privselect.selection.table import Table
 
     Floats = NDArray[np.float64]
+
+
+_LEAST = math.ulp(0.0)
 
 
 class ExactUpper:
@@ -46,7 +50,8 @@ class ExactUpper:
             total = min(total, _climbed(tables))
         total += float(field.y[span.first]) + span.rest
         rounding = 1.0 + 4.0 * field.pair.relative_rounding
-        return float(min(field.weight.scale * total * rounding, 1.0))
+        # Some outcome counts: a bound too small for a float is not 0.
+        return float(min(max(field.weight.scale * total * rounding, _LEAST), 1.0))
 
 
 class ExactLower:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -123,7 +124,9 @@ class _Reading:
         Two inputs differ in two buckets only; in the other k - 2, of chance (k-2) p/k together, the loss is 0. So it is, exactly,
         nothing with that chance and pure randomised response otherwise.
         """
-        noise = check_exact("noise_parameter", check_number("noise_parameter", event.noise_parameter, UNIT))
+        stated = check_number("noise_parameter", event.noise_parameter, UNIT)
+        # The number as written, or what the float holds: near 1 they tell another story, and less noise is the safer one.
+        noise = min(check_exact("noise_parameter", stated), Fraction(stated))
         buckets = int(check_number("num_buckets", event.num_buckets, whole(1, 10**15)))
         if self.neighbours != REPLACE_ONE:
             raise self.refusal("every record gives an answer, so it must be read with neighbours='replace_one'")
