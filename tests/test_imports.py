@@ -18,7 +18,7 @@ EXTRAS = {"typer", "rich", "matplotlib", "torch", "opacus", "optuna", "sklearn",
 ROWS = (
     {"errors"},
     {"parameters", "interval", "literals"},
-    {"text", "pairs"},
+    {"text", "pairs", "files"},
     {"counts", "mechanisms"},
     {"selection", "noisy_max", "regression"},
     {"certificates"},

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import privselect as ps
+from privselect import files
 from privselect.errors import MissingExtraError, ParameterError
 from privselect.selection import figures
 from privselect.selection.compare import BOUNDS, compare, composed_runs
@@ -317,7 +318,7 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(gaussian, tmp_path, monk
     def fail(*_):
         raise OSError("no space left")
 
-    monkeypatch.setattr(figures.os, "replace", fail)
+    monkeypatch.setattr(files.os, "replace", fail)
     with pytest.raises(OSError, match="no space"):
         gaussian.plot(file)
     assert file.read_text() == "before"

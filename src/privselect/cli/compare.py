@@ -9,6 +9,7 @@ from privselect.cli.options import AsJson, CountText, DeltaText, MechanismText
 from privselect.cli.printing import print_json
 from privselect.cli.reading import read_count, read_delta, read_mechanism, select
 from privselect.errors import ParameterError
+from privselect.files import unwritable
 
 PlotFile = Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw the bounds into this .png, .pdf or .svg file.")]
 Axis = Annotated[
@@ -29,7 +30,7 @@ def compare(
     from privselect.selection.compare import compare as compare_bounds
 
     if plot is not None:
-        from privselect.selection.figures import check_axis, check_picture, unwritable
+        from privselect.selection.figures import check_axis, check_picture
 
         # Refuse before the work begins what could not be drawn after it.
         check_picture(plot)
@@ -39,7 +40,7 @@ def compare(
         try:
             comparison.plot(plot, over=axis)
         except OSError as error:
-            raise unwritable(plot, error) from None
+            raise unwritable("plot", plot, error) from None
     if json:
         print_json(comparison.as_dict())
         return

@@ -5,11 +5,8 @@ from __future__ import annotations
 import dataclasses
 import io
 import math
-import os
-import secrets
 import textwrap
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,12 +15,14 @@ from privselect.counts import Binomial, Fixed, Poisson
 from privselect.counts.base import LARGEST
 from privselect.counts.truncated import Truncated
 from privselect.errors import MissingExtraError, NotCoveredError, ParameterError
-from privselect.parameters import OPEN_UNIT, check_number, shown, whole
+from privselect.files import check_target, write_whole
+from privselect.parameters import OPEN_UNIT, check_number, whole
 from privselect.selection.compare import BOUNDS
 from privselect.selection.selection import Selection
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -91,7 +90,7 @@ def draw(mechanism: Mechanism, *, delta: float, path: str | Path, over: str | No
     picture, kind = io.BytesIO(), file.suffix.lower().removeprefix(".")
     # No date in the file: it would only make equal pictures differ.
     figure.savefig(picture, format=kind, metadata={"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind, {}))
-    _write_whole(file, picture.getvalue())
+    write_whole(file, picture.getvalue())
 
 
 def check_axis(mechanism: Mechanism, over: str | None) -> str:
@@ -108,23 +107,9 @@ def check_axis(mechanism: Mechanism, over: str | None) -> str:
     return over
 
 
-def unwritable(file: Path, error: OSError) -> ParameterError:
-    """What the system said about a picture's file, as a refusal."""
-    return ParameterError(f"`plot` must be a file that can be written, got {shown(str(file))} ({error.strerror})")
-
-
 def check_picture(path: str | Path) -> Path:
     """``path`` as a file that can be drawn, or one clear sentence: to be asked before the work begins."""
-    file = Path(path)
-    try:
-        if file.is_dir():
-            raise ParameterError(f"`plot` must be a file, got the directory {shown(str(path))}")
-        if file.suffix.lower() not in PICTURES:
-            raise ParameterError(f"`plot` must end in {', '.join(PICTURES)}, got {shown(str(path))}")
-        if not file.parent.is_dir():
-            raise ParameterError(f"`plot` must be a file in a folder that exists, got {shown(str(path))}")
-    except OSError as error:  # a name too long to ask about
-        raise unwritable(file, error) from None
+    file = check_target("plot", path, PICTURES)
     if find_spec("matplotlib") is None:
         raise MissingExtraError("a plot needs matplotlib; install it with: pip install 'privselect[plot]'")
     return file
@@ -257,13 +242,3 @@ def _title(mechanism: Mechanism, count: Count | None, delta: float, over: str) -
     elif count is not None:
         lines += textwrap.wrap(str(count), width=100, max_lines=2)
     return "\n".join(lines)
-
-
-def _write_whole(path: Path, content: bytes) -> None:
-    """Beside the file first, then under its name: a failure leaves nothing half-written."""
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    try:
-        part.write_bytes(content)
-        os.replace(part, path)  # noqa: PTH105 -- over an existing file too, on every system
-    finally:
-        part.unlink(missing_ok=True)

@@ -1,0 +1,44 @@
+"""Files that appear whole or not at all, and refusals about them in one sentence."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from privselect.errors import ParameterError
+from privselect.parameters import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def check_target(name: str, path: str | Path, endings: Sequence[str] = ()) -> Path:
+    """``path`` as a file that can be written, or one clear sentence: to be asked before the work begins."""
+    file = Path(path)
+    try:
+        if file.is_dir():
+            raise ParameterError(f"`{name}` must be a file, got the directory {shown(str(path))}")
+        if endings and file.suffix.lower() not in endings:
+            raise ParameterError(f"`{name}` must end in {', '.join(endings)}, got {shown(str(path))}")
+        if not file.parent.is_dir():
+            raise ParameterError(f"`{name}` must be a file in a folder that exists, got {shown(str(path))}")
+    except OSError as error:  # a name too long to ask about
+        raise unwritable(name, file, error) from None
+    return file
+
+
+def unwritable(name: str, file: Path, error: OSError) -> ParameterError:
+    """What the system said about a file to be written, as a refusal."""
+    return ParameterError(f"`{name}` must be a file that can be written, got {shown(str(file))} ({error.strerror})")
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Beside the file first, then under its name: a failure leaves nothing half-written."""
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        part.write_bytes(content)
+        os.replace(part, path)  # noqa: PTH105 -- over an existing file too, on every system
+    finally:
+        part.unlink(missing_ok=True)
