@@ -19,6 +19,7 @@ from privselect import errors
 _HOME = {
     "Interval": "interval",
     "parse": "text",
+    "UNKNOWN": "sketch",
     "DominatingPair": "pairs",
     "Count": "counts",
     "NegativeBinomial": "counts",
@@ -45,6 +46,8 @@ _HOME = {
     "Composed": "mechanisms",
     "Selection": "selection",
     "compare": "selection.compare",
+    "plan": "planning.plan",
+    "Plan": "planning.plan",
 }
 
 __all__ = ["errors", *_HOME]  # noqa: PLE0604
@@ -75,8 +78,11 @@ if TYPE_CHECKING:
     from privselect.mechanisms import Renyi as Renyi
     from privselect.mechanisms import SampledGaussian as SampledGaussian
     from privselect.pairs import DominatingPair as DominatingPair
+    from privselect.planning.plan import Plan as Plan
+    from privselect.planning.plan import plan as plan
     from privselect.selection import Selection as Selection
     from privselect.selection.compare import compare as compare
+    from privselect.sketch import UNKNOWN as UNKNOWN
     from privselect.text import parse as parse
 
     __version__: str

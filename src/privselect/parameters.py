@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_UP, Context, Decimal
 from fractions import Fraction
 from numbers import Integral, Rational, Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from privselect.errors import ParameterError
 
@@ -131,9 +131,12 @@ def check_several(name: str, values: object, wanted: str) -> tuple[Any, ...]:
         raise ParameterError(f"`{name}` must be {wanted}, got {shown(values)}") from None
 
 
-def parameter(allowed: Range, *, default: Any = dataclasses.MISSING, **options: Any) -> Any:
-    """A dataclass field whose value must lie in ``allowed``; ``None`` passes where it is the default."""
-    return dataclasses.field(default=default, metadata={"range": allowed}, **options)
+def parameter(allowed: Range, *, leaks: Literal["more", "less"] | None = None, default: Any = dataclasses.MISSING, **options: Any) -> Any:
+    """A dataclass field whose value must lie in ``allowed``; ``None`` passes where it is the default.
+
+    ``leaks`` says what a greater value does to the leak, for those who solve for it; None where it may do either.
+    """
+    return dataclasses.field(default=default, metadata={"range": allowed, "leaks": leaks}, **options)
 
 
 def shown(value: object) -> str:

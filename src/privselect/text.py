@@ -3,9 +3,11 @@
 One small grammar, read without ``eval``; one registry from names to classes; and writing that loses no digit,
 so ``parse(str(thing)) == thing``.
 
-    value   = number | name | call | weight "*" call | "(" values ")" | "{" number ":" number, ... "}"
+    value   = number | "?" | name | call | weight "*" call | "(" values ")" | "{" number ":" number, ... "}"
     call    = name "(" [value | name "=" value], ... ")"
     number  = ["-"] digits [fraction and exponent] ["/" digits], with the digits 0 to 9
+
+A ``?`` leaves a number open: such a text is read as a :class:`privselect.sketch.Sketch`, for ``plan`` to solve.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from privselect.errors import ParameterError, TextFormError
 from privselect.literals import Beyond, Written, read_literal
 from privselect.parameters import check_number, shortened
+from privselect.sketch import UNKNOWN, Sketch, is_open, sketched
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +32,7 @@ _REGISTRY: dict[str, type[Described]] = {}
 _LONGEST = 200_000  # characters: a law with thousands of weights still fits
 _DEEPEST = 40  # nested brackets: far beyond any sensible mechanism, far below Python's recursion limit
 _TOKEN = re.compile(
-    r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<name>[A-Za-z_]\w*)|(?P<mark>[(){},:=*/+-]))",
+    r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<name>[A-Za-z_]\w*)|(?P<mark>[(){},:=*/+?-]))",
     re.ASCII,  # no digits but 0 to 9
 )
 
@@ -46,6 +49,12 @@ class Described(ABC):
 
     __slots__ = ()
     text_name: ClassVar[str]
+
+    def __new__(cls, *positional: Any, **named: Any) -> Described:  # noqa: PYI034 -- a Sketch is no Self
+        """A sketch where a number is left open, an object like any other where none is."""
+        if is_open(positional) or is_open(named):
+            return sketched(cls, positional, named, cls._written_sketch)  # type: ignore[return-value]
+        return object.__new__(cls)
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):  # type: ignore[arg-type]
@@ -71,6 +80,18 @@ class Described(ABC):
                 yield write_value(value)
             elif value != field.default:
                 yield f"{field.name}={write_value(value)}"
+
+    @classmethod
+    def _written_sketch(cls, arguments: dict[str, Any]) -> str:
+        fields = [field for field in _in_order(cls) if arguments.get(field.name) is not None]
+        written: list[str] = []
+        for field in fields:
+            value = arguments[field.name]
+            if field.metadata.get("variadic"):
+                written += map(_write_part, value if isinstance(value, tuple | list) else [value])
+            else:
+                written.append(write_value(value) if field.metadata.get("positional") else f"{field.name}={write_value(value)}")
+        return f"{cls.text_name}({', '.join(written)})"
 
     @classmethod
     def from_arguments(cls, positional: list[Any], named: dict[str, Any]) -> Described:
@@ -113,7 +134,7 @@ def register(cls: D) -> D:
 
 
 def parse(text: str) -> Any:
-    """The mechanism or law of K that a text form describes."""
+    """The mechanism or law of K that a text form describes; a :class:`Sketch` of it where a ``?`` leaves a number open."""
     for package in ("counts", "mechanisms", "selection"):
         importlib.import_module(f"privselect.{package}")
     if not isinstance(text, str):
@@ -125,7 +146,7 @@ def parse(text: str) -> Any:
     reader = _Reader(text)
     value = reader.value()
     reader.finish()
-    if not isinstance(value, Described):
+    if not isinstance(value, Described | Sketch):
         raise TextFormError(f"expected something like gaussian(sigma=4), got {_short(text.strip())}")
     return value
 
@@ -224,6 +245,8 @@ class _Reader:
             name = self.token
             self.advance()
             return self.call(name) if self.take("(") else name
+        if self.take("?"):
+            return UNKNOWN
         if self.take("("):
             return tuple(self.several(")"))
         if self.take("{"):
@@ -255,13 +278,14 @@ class _Reader:
         self.advance()
         return end, read_literal(token)
 
-    def weighted(self, number: int | Fraction | Beyond) -> Weighted:
+    def weighted(self, number: int | Fraction | Beyond) -> Weighted | tuple[Fraction, Sketch]:
         thing = self.value()
-        if not isinstance(thing, Described):
+        if not isinstance(thing, Described | Sketch):
             raise TextFormError(f"a weight multiplies a mechanism, got {_told(thing)}")
         if isinstance(number, Beyond):
             raise TextFormError(f"a weight must be in (0, 1], got {_told(number)}")
-        return Weighted(Fraction(number) if isinstance(number, int) else number, thing)
+        weight = Fraction(number) if isinstance(number, int) else number
+        return Weighted(weight, thing) if isinstance(thing, Described) else (weight, thing)
 
     def several(self, close: str) -> Iterator[Any]:
         while not self.take(close):
@@ -311,6 +335,12 @@ class _Reader:
             raise TextFormError(f"`{name}` got {_told(value)} without a name after named parameters")
         else:
             positional.append(value)
+
+
+def _write_part(part: object) -> str:
+    if isinstance(part, tuple | list) and len(part) == 2 and isinstance(part[1], Described | Sketch):
+        return f"{write_value(part[0])}*{part[1]}"
+    return write_value(part)
 
 
 def _in_order(described: Any) -> list[dataclasses.Field[Any]]:

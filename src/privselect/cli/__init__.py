@@ -72,6 +72,7 @@ def _app() -> typer.Typer:
     from privselect.cli.compare import compare
     from privselect.cli.delta import delta
     from privselect.cli.epsilon import epsilon
+    from privselect.cli.plan import plan
     from privselect.cli.version import version
 
     # Plain help and plain errors: rich takes longer to load than all the rest of the command line.
@@ -83,7 +84,7 @@ def _app() -> typer.Typer:
         rich_markup_mode=None,
     )
     app.callback()(version)
-    for command in (epsilon, delta, compare):
+    for command in (epsilon, delta, compare, plan):
         app.command()(command)
     return app
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from privselect.errors import ParameterError, TextFormError
-from privselect.parameters import ACCURACIES, OPEN_UNIT, REAL, Range, check_number, shown
+from privselect.parameters import ACCURACIES, OPEN_UNIT, POSITIVE, REAL, Range, check_number, shown
 
 if TYPE_CHECKING:
     from privselect.counts import Count
@@ -22,6 +22,11 @@ def read_epsilon(text: str) -> float:
     return _number("epsilon", text, REAL)
 
 
+def read_budget(text: str) -> float:
+    """``--epsilon`` as a budget."""
+    return _number("epsilon", text, POSITIVE)
+
+
 def read_accuracy(text: str | None) -> float | None:
     """``--accuracy``, which may be left out."""
     return None if text is None else _number("accuracy", text, ACCURACIES)
@@ -32,7 +37,7 @@ def read_mechanism(text: str) -> Mechanism:
     from privselect.mechanisms import Mechanism
     from privselect.text import parse
 
-    described = parse(text)
+    described = _closed(parse(text))
     if not isinstance(described, Mechanism):
         raise TextFormError(f"--mechanism needs what one trial leaks, such as gaussian(sigma=4), got the law of K {described}")
     return described
@@ -45,7 +50,7 @@ def read_count(text: str | None) -> Count | None:
 
     if text is None:
         return None
-    described = parse(text)
+    described = _closed(parse(text))
     if not isinstance(described, Count):
         raise TextFormError(f"--count needs a law of K, such as geometric(mean=300), got the mechanism {described}")
     return described
@@ -56,6 +61,14 @@ def select(mechanism: Mechanism, count: Count | None) -> Mechanism:
     from privselect.selection import Selection
 
     return mechanism if count is None else Selection(mechanism, count)
+
+
+def _closed(described: object) -> object:
+    from privselect.sketch import Sketch
+
+    if isinstance(described, Sketch):
+        raise TextFormError(f"a ? can be solved for by `privselect plan` alone, got {shown(described)}")
+    return described
 
 
 def _number(name: str, text: str, allowed: Range) -> float:

@@ -28,8 +28,8 @@ class Binomial(Conditioned):
     """K ~ Binomial(n, p): ``P(k) = C(n,k) p^k (1-p)^(n-k)`` and ``phi'(1-u) = n p (1 - p u)^(n-1)``."""
 
     text_name: ClassVar[str] = "binomial"
-    n: int = parameter(whole(1, LARGEST))
-    p: float = parameter(PROBABILITY)
+    n: int = parameter(whole(1, LARGEST), leaks="more")
+    p: float = parameter(PROBABILITY, leaks="more")
 
     def _support(self) -> tuple[int, int | None]:
         return (self.n if self.p == 1.0 else 0), self.n

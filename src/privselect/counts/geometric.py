@@ -20,8 +20,8 @@ class Geometric(Truncated):
     """
 
     text_name: ClassVar[str] = "geometric"
-    mean: float | None = parameter(MEAN, default=None)
-    gamma: float | None = parameter(GAMMA, default=None)
+    mean: float | None = parameter(MEAN, default=None, leaks="more")
+    gamma: float | None = parameter(GAMMA, default=None, leaks="less")
 
     @property
     def eta(self) -> float:  # type: ignore[override]

@@ -19,8 +19,8 @@ class Logarithmic(Truncated):
     """
 
     text_name: ClassVar[str] = "logarithmic"
-    mean: float | None = parameter(MEAN, default=None)
-    gamma: float | None = parameter(GAMMA, default=None)
+    mean: float | None = parameter(MEAN, default=None, leaks="more")
+    gamma: float | None = parameter(GAMMA, default=None, leaks="less")
 
     @property
     def eta(self) -> float:  # type: ignore[override]

@@ -21,6 +21,6 @@ class NegativeBinomial(Truncated):
     """
 
     text_name: ClassVar[str] = "negative_binomial"
-    eta: float = parameter(_ETA)
-    mean: float | None = parameter(MEAN, default=None)
-    gamma: float | None = parameter(GAMMA, default=None)
+    eta: float = parameter(_ETA, leaks="more")
+    mean: float | None = parameter(MEAN, default=None, leaks="more")
+    gamma: float | None = parameter(GAMMA, default=None, leaks="less")

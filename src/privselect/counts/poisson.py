@@ -28,7 +28,7 @@ class Poisson(Conditioned):
     """K ~ Poisson(mean): ``P(k) = e^-m m^k / k!`` and ``phi'(1-u) = m e^{-m u}``."""
 
     text_name: ClassVar[str] = "poisson"
-    mean: float = parameter(Range(0.0, float(LARGEST), low_open=True, high_open=False))
+    mean: float = parameter(Range(0.0, float(LARGEST), low_open=True, high_open=False), leaks="more")
 
     def _support(self) -> tuple[int, int | None]:
         return 0, None

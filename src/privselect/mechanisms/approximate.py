@@ -16,8 +16,8 @@ class Approximate(StatedPoints):
 
     text_name = "approximate"
 
-    epsilon: float = parameter(POINT_EPSILON)
-    delta: float = parameter(POINT_DELTA)
+    epsilon: float = parameter(POINT_EPSILON, leaks="more")
+    delta: float = parameter(POINT_DELTA, leaks="more")
 
     def guarantees(self) -> tuple[tuple[float, float], ...]:
         """The one point, as stated."""

@@ -99,12 +99,12 @@ class Mechanism(Described):
         curves = [_renyi(pair, orders) for bracket in self.brackets for pair in (bracket.upper, bracket.upper.reverse)]
         return np.asarray(np.maximum.reduce(curves))
 
-    def repeated(self, times: int) -> tuple[DominatingPair, ...]:
-        """Pairs that dominate ``times`` independent runs, all outputs released."""
+    def repeated(self, times: int, accuracy: float = ACCURACY) -> tuple[DominatingPair, ...]:
+        """Pairs that dominate ``times`` independent runs, all outputs released; ``accuracy`` in epsilon, relative, about."""
         from privselect.mechanisms.composed import composed_brackets
 
         runs = check_times(times)
-        return tuple(bracket.upper for bracket in composed_brackets([(step, count * runs) for step, count in self.as_parts()], ACCURACY))
+        return tuple(bracket.upper for bracket in composed_brackets([(step, count * runs) for step, count in self.as_parts()], accuracy))
 
 
 @dataclass(frozen=True, slots=True)

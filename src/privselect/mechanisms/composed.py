@@ -36,7 +36,7 @@ class Composed(Mechanism):
     text_name = "composed"
 
     parts: tuple[Mechanism, ...] = field(metadata={"variadic": True})
-    times: int = parameter(whole(1, MOST_RUNS), default=1, kw_only=True)
+    times: int = parameter(whole(1, MOST_RUNS), default=1, kw_only=True, leaks="more")
 
     def __post_init__(self) -> None:
         parts = (self.parts,) if isinstance(self.parts, Mechanism) else check_several("parts", self.parts, "mechanisms")

@@ -35,7 +35,7 @@ class DiscreteLaplace(StatedMechanism):
     text_name = "discrete_laplace"
     sensitivity = "whole-valued, sensitivity 1"
 
-    scale: float = parameter(Range(1.0 / LARGEST_LOSS, math.inf))
+    scale: float = parameter(Range(1.0 / LARGEST_LOSS, math.inf), leaks="less")
 
     def _make_brackets(self) -> tuple[Bracket, ...]:
         with localcontext() as context:

@@ -44,9 +44,9 @@ class DPSGD(Mechanism):
     text_name = "dpsgd"
     sensitivity = "clipping norm 1"
 
-    noise_multiplier: float = parameter(POSITIVE)
-    sampling_probability: float = parameter(PROBABILITY)
-    steps: int = parameter(whole(1, MOST_RUNS))
+    noise_multiplier: float = parameter(POSITIVE, leaks="less")
+    sampling_probability: float = parameter(PROBABILITY, leaks="more")
+    steps: int = parameter(whole(1, MOST_RUNS), leaks="more")
 
     @property
     def neighbours(self) -> str:

@@ -37,7 +37,7 @@ class Gaussian(StatedMechanism):
     text_name = "gaussian"
     sensitivity = "L2 sensitivity 1"
 
-    sigma: float = parameter(POSITIVE)
+    sigma: float = parameter(POSITIVE, leaks="less")
 
     def _make_brackets(self) -> tuple[Bracket, ...]:
         return (gaussian_bracket(1.0 / self.sigma),)

@@ -29,8 +29,8 @@ class GaussianDP(StatedMechanism):
 
     text_name = "gdp"
 
-    mu: float = parameter(POSITIVE)
-    delta: float = parameter(Range(0.0, 1.0), default=0.0)
+    mu: float = parameter(POSITIVE, leaks="more")
+    delta: float = parameter(Range(0.0, 1.0), default=0.0, leaks="more")
 
     def _make_brackets(self) -> tuple[Bracket, ...]:
         clean = gaussian_bracket(self.mu)

@@ -34,7 +34,7 @@ class Laplace(StatedMechanism):
     text_name = "laplace"
     sensitivity = "L1 sensitivity 1"
 
-    scale: float = parameter(Range(1.0 / LARGEST_LOSS, math.inf))
+    scale: float = parameter(Range(1.0 / LARGEST_LOSS, math.inf), leaks="less")
 
     def _make_brackets(self) -> tuple[Bracket, ...]:
         most = 1.0 / self.scale

@@ -16,7 +16,7 @@ class Pure(StatedPoints):
 
     text_name = "pure"
 
-    epsilon: float = parameter(POINT_EPSILON)
+    epsilon: float = parameter(POINT_EPSILON, leaks="more")
 
     def guarantees(self) -> tuple[tuple[float, float], ...]:
         """The one point, as stated."""

@@ -46,9 +46,9 @@ class SampledGaussian(Mechanism):
     text_name = "sampled_gaussian"
     sensitivity = "clipping norm 1"
 
-    noise_multiplier: float = parameter(POSITIVE)
-    batch_size: int = parameter(whole(1, _MOST))
-    records: int = parameter(whole(1, _MOST))
+    noise_multiplier: float = parameter(POSITIVE, leaks="less")
+    batch_size: int = parameter(whole(1, _MOST), leaks="more")
+    records: int = parameter(whole(1, _MOST), leaks="less")
 
     def __post_init__(self) -> None:
         Described.__post_init__(self)

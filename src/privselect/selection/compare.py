@@ -14,6 +14,7 @@ from privselect.counts.truncated import Truncated
 from privselect.errors import MissingExtraError, NotCoveredError, ParameterError
 from privselect.interval import Interval
 from privselect.mechanisms import Mechanism
+from privselect.pairs.compose import ACCURACY
 from privselect.parameters import OPEN_UNIT, check_number, shown
 from privselect.selection.liu_talwar import liu_talwar_epsilon
 from privselect.selection.paper import cor_binomial_to_poisson_epsilon, thm_hs_bin_epsilon, thm_negbin_epsilon
@@ -162,15 +163,15 @@ def ratio(mechanism: Mechanism, count: Count, delta: float) -> float:
     return max(ratio_epsilon(bracket.upper, count, delta) for bracket in mechanism.brackets)
 
 
-def paper(mechanism: Mechanism, count: Count, delta: float) -> float:
+def paper(mechanism: Mechanism, count: Count, delta: float, accuracy: float = ACCURACY) -> float:
     """The paper's own bound for this law of K: thm:negbin, thm:hs_bin or cor:binomial_to_poisson."""
     _refuse_cap("the paper has no bound", count)
     if isinstance(count, Truncated):
-        return thm_negbin_epsilon(profile_of(mechanism), count, delta)
+        return thm_negbin_epsilon(profile_of(mechanism, accuracy), count, delta)
     if isinstance(count, Binomial):
-        return thm_hs_bin_epsilon(profile_of(mechanism), count, delta)
+        return thm_hs_bin_epsilon(profile_of(mechanism, accuracy), count, delta)
     if isinstance(count, Poisson):
-        return cor_binomial_to_poisson_epsilon(profile_of(mechanism), count, delta)
+        return cor_binomial_to_poisson_epsilon(profile_of(mechanism, accuracy), count, delta)
     raise NotCoveredError(f"the paper has no bound for {count.text_name} K")
 
 
@@ -193,13 +194,17 @@ def composition(mechanism: Mechanism, count: Count, delta: float) -> float:
     dominating pair falls to delta. Holds when every run is a trial of its own and the number of runs is fixed beforehand.
     Label: Plain composition.
     """
-    runs = composed_runs(count)
+    return released_epsilon(mechanism, composed_runs(count), delta)
+
+
+def released_epsilon(mechanism: Mechanism, runs: int, delta: float, accuracy: float = ACCURACY) -> float:
+    """Epsilon of so many runs, every output released."""
     if runs == 1:
         return _upper(mechanism.epsilon_at(delta))
-    mean_loss = max(float(bracket.upper.p @ bracket.upper.losses) for bracket in mechanism.brackets)
+    mean_loss = sum(times * max(_mean_loss(bracket.upper) for bracket in step.brackets) for step, times in mechanism.as_parts())
     if runs > _MOST_RUNS or runs * mean_loss > _LARGEST_MEAN_LOSS:
         raise NotCoveredError(f"{runs} runs, every output released, leak too much to be worth computing")
-    return max(float(pair.epsilon_at(delta, side=1)) for pair in _repeated(mechanism, runs))
+    return max(float(pair.epsilon_at(delta, side=1)) for pair in _repeated(mechanism, runs, accuracy))
 
 
 BOUNDS: dict[str, Callable[[Mechanism, Count, float], float]] = {
@@ -223,8 +228,12 @@ def _refuse_cap(complaint: str, count: Count) -> None:
 
 
 @lru_cache(maxsize=8)
-def _repeated(mechanism: Mechanism, runs: int) -> tuple[DominatingPair, ...]:
-    return mechanism.repeated(runs)
+def _repeated(mechanism: Mechanism, runs: int, accuracy: float) -> tuple[DominatingPair, ...]:
+    return mechanism.repeated(runs, accuracy)
+
+
+def _mean_loss(pair: DominatingPair) -> float:
+    return float(pair.p @ pair.losses)
 
 
 # -- showing ---------------------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ import numpy as np
 from privselect.counts import Poisson
 from privselect.counts.truncated import Truncated
 from privselect.errors import NotCoveredError
+from privselect.pairs.compose import ACCURACY
 from privselect.parameters import NON_NEGATIVE, OPEN_UNIT, Range, check_array, check_number
 from privselect.selection.paper import covered
 from privselect.selection.search import LARGEST_EPSILON
@@ -142,9 +143,9 @@ def selection_curve(mechanism: Mechanism, count: Count) -> Curve:
     raise NotCoveredError(f"no Renyi bound is known for {count.text_name} K")
 
 
-def profile_of(mechanism: Mechanism) -> Curve:
+def profile_of(mechanism: Mechanism, accuracy: float = ACCURACY) -> Curve:
     """The mechanism's privacy profile, the greater of the two orders of the neighbours, rounded up."""
-    pairs = [bracket.upper for bracket in mechanism.brackets]
+    pairs = [bracket.upper for bracket in mechanism.brackets_within(accuracy)]
     return lambda epsilon: np.maximum.reduce([pair.hockey_stick(epsilon, side=1) for pair in pairs])
 
 

@@ -1,0 +1,64 @@
+"""``privselect plan``."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from privselect.cli.options import AsJson
+from privselect.cli.printing import print_json
+from privselect.cli.reading import read_budget, read_delta
+from privselect.errors import ParameterError
+
+PlanPath = Annotated[Path | None, typer.Argument(metavar="[PLAN]", help="A plan file, in place of the options.", show_default=False)]
+OpenMechanism = Annotated[
+    str | None, typer.Option("--mechanism", metavar="M", help="What one trial leaks, such as gaussian(sigma=?) or gaussian(sigma=4).")
+]
+OpenCount = Annotated[
+    str | None,
+    typer.Option("--count", metavar="C", help="The law of K, such as geometric(mean=30) or geometric(mean=?). Without it: one trial."),
+]
+Budget = Annotated[str | None, typer.Option("--epsilon", metavar="E", help="The budget for everything that is released, above 0.")]
+AtDelta = Annotated[str | None, typer.Option("--delta", metavar="D", help="A number in (0, 1).")]
+OutFile = Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write the plan into this .toml file.")]
+
+
+def plan(
+    file: PlanPath = None,
+    mechanism: OpenMechanism = None,
+    count: OpenCount = None,
+    epsilon: Budget = None,
+    delta: AtDelta = None,
+    json: AsJson = False,
+    out: OutFile = None,
+) -> None:
+    """Solve for the one number written as ? so that the budget is met."""
+    options = {"--mechanism": mechanism, "--epsilon": epsilon, "--delta": delta}
+    if file is not None and (given := next((name for name, value in {**options, "--count": count}.items() if value is not None), None)):
+        raise ParameterError(f"a plan is read from a file or made from options, got {str(file)!r} and {given}")
+    if file is None and (missing := next((name for name, value in options.items() if value is None), None)):
+        raise ParameterError(f"a plan needs --mechanism, --epsilon and --delta, or a plan file, got no {missing}")
+    if out is not None:
+        from privselect.files import check_target
+
+        check_target("out", out, (".toml",))  # before the work begins
+    declared = None
+    if file is not None:
+        from privselect.planning.plan_file import read_plan
+
+        read = read_plan(file)
+        answer, declared = read.plan(), read.declared
+    else:
+        from privselect.planning.plan import plan as solve
+
+        answer = solve(str(mechanism), count, epsilon=read_budget(str(epsilon)), delta=read_delta(str(delta)))
+    if out is not None:
+        from privselect.planning.plan_file import write_plan
+
+        write_plan(answer, out, declared)
+    if json:
+        print_json(answer.as_dict())
+        return
+    print(answer.summary())
+    if out is not None:
+        print(f"plan written to {out}")

@@ -1,0 +1,1 @@
+"""Which noise, how many trials, which law of K."""

@@ -1,0 +1,263 @@
+"""From a budget to what it allows: one open number of a mechanism or a law of K, solved for and rounded to the safe side."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from privselect.counts.base import Count
+from privselect.errors import NotCoveredError, ParameterError
+from privselect.pairs.compose import ACCURACY
+from privselect.parameters import OPEN_UNIT, POSITIVE, check_number, shown
+from privselect.planning.chance import chance_of_best
+from privselect.planning.question import question, read_count, read_mechanism, together
+from privselect.planning.scan import runs_that
+from privselect.planning.solve import AnythingMeetsItError, NothingMeetsItError, Search
+from privselect.selection.compare import composed_runs, paper, released_epsilon, renyi
+from privselect.sketch import Sketch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from privselect.interval import Interval
+    from privselect.mechanisms.base import Mechanism
+    from privselect.planning.axis import Axis
+    from privselect.planning.question import Question
+
+SHARES = (0.01, 0.05, 0.1)
+QUANTILES = (0.5, 0.9, 0.99)
+OTHERS = ("paper", "renyi", "composition")
+_CLOSE, _NARROW = 2e-4, 1e-3  # for the other bounds, which are only shown
+_ROUGH = 1e-2
+_ELASTICITY = 0.2  # of epsilon in the mean number of trials, about
+_NEVER_CAPPED = 1e-12  # chance of a K that is as good as none
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A mechanism and a law of K that meet a budget (epsilon, delta), and what was solved for to get there.
+
+    ``cost`` is the certified epsilon at delta, ``asked`` the question's two texts, ``instead`` the value that each other bound would
+    have forced (None where it gives none, ``notes`` says why), ``feasible`` every stretch of values that meets the budget where the
+    unknown is a cap, with None for no end.
+    """
+
+    mechanism: Mechanism
+    count: Count | None
+    epsilon: float
+    delta: float
+    cost: Interval
+    parameter: str | None = None
+    value: float | None = None
+    asked: tuple[str, str | None] | None = None
+    instead: Mapping[str, float | None] = dataclasses.field(default_factory=dict)
+    notes: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    feasible: tuple[tuple[int, int | None], ...] | None = None
+
+    @property
+    def whole(self) -> Mechanism:
+        """The winner of that many trials, or the mechanism alone."""
+        return together(self.mechanism, self.count)
+
+    def chance(self, tau: float) -> float:
+        """The chance that at least one trial is in the best share ``tau`` of the search space."""
+        return chance_of_best(self.count, tau)
+
+    def trials(self) -> dict[str, Any]:
+        """What the law of K says beforehand: its mean, quantiles, the chance of no trial, and of a trial among the best."""
+        law = self.count
+        return {
+            "expected": 1.0 if law is None else law.expected(),
+            "quantiles": {str(q): 1 if law is None else law.quantile(q) for q in QUANTILES},
+            "probability_of_zero": 0.0 if law is None else law.probability_of_zero(),
+            "chance_of_best": {str(tau): self.chance(tau) for tau in SHARES},
+        }
+
+    def as_dict(self) -> dict[str, object]:
+        """For JSON."""
+        return {
+            "mechanism": str(self.mechanism),
+            "count": None if self.count is None else str(self.count),
+            "epsilon": self.cost.as_dict(),
+            "delta": self.delta,
+            "budget": self.epsilon,
+            "solved": None if self.parameter is None else {"parameter": self.parameter, "value": self.value},
+            "asked": None if self.asked is None else {"mechanism": self.asked[0], "count": self.asked[1]},
+            "feasible": None if self.feasible is None else [list(stretch) for stretch in self.feasible],
+            "instead": dict(self.instead),
+            "notes": dict(self.notes),
+            "trials": self.trials(),
+        }
+
+    def summary(self) -> str:
+        """As lines for people."""
+        from privselect.planning.showing import summary
+
+        return summary(self)
+
+
+def plan(mechanism: Mechanism | Sketch | str, count: Count | Sketch | str | None = None, *, epsilon: float, delta: float) -> Plan:
+    """Solve for the one open number (``?`` in a text, ``UNKNOWN`` in Python) under a budget for everything that is released.
+
+    The answer is the least safe value found at which the certified epsilon is at most the budget: the least noise, the most steps or
+    trials. A number is rounded to seven digits to the safe side, and what was certified is the rounded one. A cap, along which epsilon
+    rises and falls, is scanned; its answer is the greatest that meets the budget, or, where all from some cap on do, the least of these.
+    """
+    asked = question(mechanism, count)
+    budget, at = check_number("epsilon", epsilon, POSITIVE), check_number("delta", delta, OPEN_UNIT)
+    axis = asked.axis()
+    if asked.hole.leaks is None:
+        return _scanned(asked, axis, budget, at)
+    costs: dict[float, Interval] = {}
+
+    def bound(value: float) -> float:
+        costs[value] = asked.whole(value).epsilon_at(at)
+        return float(costs[value].upper)
+
+    search = Search(bound, axis, budget)
+    try:
+        value = search.solve(*_rough_start(asked, axis, budget, at))
+    except (NothingMeetsItError, AnythingMeetsItError) as error:
+        raise _refusal(asked, axis, budget, at, error) from None
+    instead, notes = _instead(asked, search, value, at)
+    return _answer(asked, value, costs[value], budget, at, instead=instead, notes=notes)
+
+
+def checked(mechanism: Mechanism | str, count: Count | str | None = None, *, epsilon: float, delta: float) -> Plan:
+    """A plan without an unknown: the cost of what is described, refused where it exceeds the budget."""
+    trial, law = read_mechanism(mechanism), None if count is None else read_count(count)
+    budget, at = check_number("epsilon", epsilon, POSITIVE), check_number("delta", delta, OPEN_UNIT)
+    if isinstance(trial, Sketch) or isinstance(law, Sketch):
+        raise ParameterError(f"no number must be left open here, got {shown(trial)} and {shown(law)}")
+    cost = together(trial, law).epsilon_at(at)
+    if not cost.upper <= budget:
+        raise ParameterError(f"the plan must meet its budget, epsilon {budget:g} at delta {at:g}, got an epsilon of {shown(cost.upper)}")
+    return Plan(trial, law, budget, at, cost)
+
+
+def upper_end(mechanism: Mechanism, delta: float) -> float:
+    """The certified epsilon."""
+    return float(mechanism.epsilon_at(delta).upper)
+
+
+def _rough_start(asked: Question, axis: Axis, budget: float, delta: float) -> tuple[float, float]:
+    """Where the search begins, and the elasticity there: what bounds that cost a fraction say."""
+    if not isinstance(asked.mechanism, Sketch):
+        return axis.start, _ELASTICITY  # what one trial leaks is composed once, and the rest is quick
+
+    def roughly(value: float) -> float:
+        return float(asked.whole(value)._epsilon_within(np.asarray(delta), _ROUGH).upper)  # noqa: SLF001 - epsilon_at would try harder
+
+    rough = Search(roughly, axis, budget, _ROUGH, _ROUGH, to_the_last=False)
+    try:
+        return rough.solve(axis.start), rough.elasticity
+    except NothingMeetsItError:
+        return axis.safest, rough.elasticity
+    except AnythingMeetsItError:
+        return axis.last, rough.elasticity
+
+
+def _answer(asked: Question, value: float, cost: Interval, budget: float, delta: float, **more: Any) -> Plan:
+    if not cost.upper <= budget:
+        raise ArithmeticError("the solution does not meet the budget")  # the search saw that it does
+    texts = (str(asked.mechanism), None if asked.count is None else str(asked.count))
+    return Plan(*asked.parts(value), budget, delta, cost, asked.hole.parameter, value, texts, **more)
+
+
+def _scanned(asked: Question, axis: Axis, budget: float, delta: float) -> Plan:
+    least, top = _capped_range(asked)
+    stretches = runs_that(lambda cap: upper_end(asked.whole(cap), delta) <= budget, least, top)
+    endless = bool(stretches) and stretches[-1][1] == top and upper_end(together(*asked.without()), delta) <= budget
+    feasible: tuple[tuple[int, int | None], ...] = (*stretches[:-1], (stretches[-1][0], None)) if endless else stretches
+    if not feasible:
+        axis = dataclasses.replace(axis, safest=least)
+        raise _refusal(asked, axis, budget, delta, NothingMeetsItError(f"none from {least} on"))
+    first, last = feasible[-1]
+    if last is None and first == least:
+        raise _refusal(asked, axis, budget, delta, AnythingMeetsItError(f"any from {least} on"))
+    cap = first if last is None else last
+    return _answer(asked, cap, asked.whole(cap).epsilon_at(delta), budget, delta, feasible=feasible)
+
+
+def _capped_range(asked: Question) -> tuple[int, int]:
+    """The least cap that the law allows, and one beyond which hardly anything is cut off."""
+    uncapped = next(part for part in _laws(together(*asked.without())) if isinstance(part, asked.hole.owner))
+    top = uncapped.quantile(1.0 - _NEVER_CAPPED)
+    low, high = 0, top  # the least cap is found by asking: a law refuses those below
+    while high - low > 1:
+        middle = (low + high) // 2
+        try:
+            asked.parts(middle)
+        except ParameterError:
+            low = middle
+        else:
+            high = middle
+    return high, top
+
+
+def _laws(described: Any) -> list[Count]:
+    """Every law of K inside a mechanism."""
+    if isinstance(described, Count):
+        return [described]
+    if isinstance(described, tuple | list):
+        return [law for entry in described for law in _laws(entry)]
+    if not dataclasses.is_dataclass(described):
+        return []
+    return [law for field in dataclasses.fields(described) for law in _laws(getattr(described, field.name))]
+
+
+def _instead(asked: Question, search: Search, value: float, delta: float) -> tuple[dict[str, float | None], dict[str, str]]:
+    """What the other bounds would have forced: each solved for in the same way, from the exact solution on."""
+    found: dict[str, float | None] = {}
+    notes: dict[str, str] = {}
+    if asked.count is None:
+        return found, notes
+    for name in OTHERS:
+        axis = search.axis
+        if name == "composition" and asked.hole.parameter == "mean":
+            axis = dataclasses.replace(axis, whole=True)  # so many runs
+        other = Search(_bound(asked, name, delta), axis, search.budget, _CLOSE, _NARROW, to_the_last=False)
+        try:
+            found[name] = other.solve(value, search.elasticity)
+        except NotCoveredError as reason:
+            found[name], notes[name] = None, str(reason)
+        except NothingMeetsItError as error:
+            found[name], notes[name] = None, f"nothing meets the budget, not {error}"
+        except AnythingMeetsItError as error:
+            found[name], notes[name] = None, f"no limit within the range searched, {error} meets the budget"
+    return found, notes
+
+
+def _bound(asked: Question, name: str, delta: float) -> Callable[[float], float]:
+    # A mechanism that changes from step to step is composed anew each time; one that stays is not.
+    accuracy = _NARROW if isinstance(asked.mechanism, Sketch) else ACCURACY
+
+    def bound(value: float) -> float:
+        mechanism, count = asked.parts(value)
+        if count is None:
+            raise NotCoveredError("one trial alone: no law of K was given")
+        if name == "paper":
+            return paper(mechanism, count, delta, accuracy)
+        if name == "renyi":
+            return renyi(mechanism, count, delta)
+        try:
+            return released_epsilon(mechanism, composed_runs(count), delta, accuracy)
+        except NotCoveredError:  # so many runs that it is not worth computing
+            return math.inf
+
+    return bound
+
+
+def _refusal(asked: Question, axis: Axis, budget: float, delta: float, error: ParameterError) -> ParameterError:
+    target = f"epsilon {budget:g} at delta {delta:g}"
+    if isinstance(error, AnythingMeetsItError):
+        return type(error)(f"the budget of {target} is met by anything: `{axis.name}` has nothing to be solved for, {error} meets it")
+    mechanism, count = asked.parts(axis.safest)
+    alone, cost = upper_end(mechanism, delta), upper_end(together(mechanism, count), delta)
+    if count is not None and alone > budget:
+        return type(error)(f"no `{axis.name}` meets {target}: even with K = 1 and {axis.shown(axis.safest)} epsilon is {shown(alone)}")
+    return type(error)(f"no `{axis.name}` meets {target}: even with {axis.shown(axis.safest)} epsilon is {shown(cost)}")
