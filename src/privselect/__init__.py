@@ -48,6 +48,7 @@ _HOME = {
     "compare": "selection.compare",
     "plan": "planning.plan",
     "Plan": "planning.plan",
+    "adjust": "planning.adjust",
 }
 
 __all__ = ["errors", *_HOME]  # noqa: PLE0604
@@ -80,6 +81,7 @@ if TYPE_CHECKING:
     from privselect.pairs import DominatingPair as DominatingPair
     from privselect.planning.plan import Plan as Plan
     from privselect.planning.plan import plan as plan
+    from privselect.planning.adjust import adjust as adjust
     from privselect.selection import Selection as Selection
     from privselect.selection.compare import compare as compare
     from privselect.sketch import UNKNOWN as UNKNOWN

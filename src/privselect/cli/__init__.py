@@ -69,6 +69,7 @@ def _refuse_repeated(arguments: list[str]) -> None:
 def _app() -> typer.Typer:
     import typer
 
+    from privselect.cli.adjust import adjust
     from privselect.cli.compare import compare
     from privselect.cli.delta import delta
     from privselect.cli.epsilon import epsilon
@@ -84,7 +85,7 @@ def _app() -> typer.Typer:
         rich_markup_mode=None,
     )
     app.callback()(version)
-    for command in (epsilon, delta, compare, plan):
+    for command in (epsilon, delta, compare, plan, adjust):
         app.command()(command)
     return app
 

@@ -1,0 +1,104 @@
+"""How many steps: levels of a function that rises with the number of steps and is dear to evaluate."""
+
+from __future__ import annotations
+
+import math
+from bisect import insort
+from typing import TYPE_CHECKING
+
+from privselect.mechanisms.base import MOST_RUNS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_SLOPE = 10.0  # of log delta against the log of the steps, before anything is known of it
+_LEAP = 8.0  # the largest factor between one guess and the next, where nothing is known on the far side
+_PAST = 0.02  # how far past an extrapolated crossing to look, so as to have it between two values
+
+
+class Steps:
+    """Values at numbers of steps from 1 to ``MOST_RUNS``, each found once; ``first`` is where to look first.
+
+    The function is taken to rise, but need not quite: bounds on delta waver in their last digits. :meth:`around` still ends between
+    two numbers of steps on either side of the level; which one, where there are several, is left open.
+    """
+
+    def __init__(self, value: Callable[[int], float], first: float) -> None:
+        self._value = value
+        self._first = round(min(max(first, 1.0), float(MOST_RUNS)))
+        self._points: list[tuple[int, float]] = []  # ascending
+
+    def at(self, steps: int) -> float:
+        """The value there."""
+        for known, value in self._points:
+            if known == steps:
+                return value
+        value = self._value(steps)
+        insort(self._points, (steps, value))
+        return value
+
+    def around(self, level: float, *, close: float = 0.0) -> tuple[int, int]:
+        """(low, high) with ``value(low) <= level < value(high)``: neighbours, or no further apart than ``close``, relative.
+
+        ``low`` is 0 where one step is too much already, and ``high`` is past ``MOST_RUNS`` where those are not.
+        """
+        low, high = self._known(level)
+        rounds, halved = 0, math.inf
+        while high - low > max(1.0, close * low):
+            # Every third round the bracket must have been halved, or is.
+            rounds += 1
+            bisect = rounds % 3 == 0 and low > 0 and high <= MOST_RUNS and high - low > halved
+            halved = 0.5 * (high - low) if rounds % 3 == 0 else halved
+            guess = round(math.sqrt(low * high)) if bisect else self._guess(level, low, high)
+            guess = min(max(guess, low + 1), high - 1)
+            if self.at(guess) <= level:
+                low = guess
+            else:
+                high = guess
+        return low, high
+
+    def near(self, level: float, *, close: float) -> int:
+        """About the greatest number of steps whose value is at most ``level``, between values found ``close`` to it; at least 1."""
+        low, high = self.around(level, close=close)
+        if low == 0 or high > MOST_RUNS:
+            return max(low, 1)
+        return min(max(math.floor(self._between(level, low, high)), low), high - 1)
+
+    def _known(self, level: float) -> tuple[int, int]:
+        low = 0
+        for steps, value in self._points:
+            if value > level:
+                return low, steps
+            low = steps
+        return low, MOST_RUNS + 1
+
+    def _guess(self, level: float, low: int, high: int) -> int:
+        if low == 0 and high > MOST_RUNS:
+            return self._first
+        if low == 0:
+            return math.floor(max(self._beyond(level, high, _slope(self._points[:2])) * (1.0 - _PAST), high / _LEAP))
+        if high > MOST_RUNS:
+            return math.ceil(min(self._beyond(level, low, _slope(self._points[-2:])) * (1.0 + _PAST), low * _LEAP))
+        guess, middle = self._between(level, low, high), math.sqrt(low * high)
+        # Past the crossing by a little towards the far end, so that it is caught between two near points.
+        past = max(0.1 * math.log(high / low) ** 2 * guess, 0.6)
+        return round(min(guess + past, max(middle, guess)) if guess < middle else max(guess - past, min(middle, guess)))
+
+    def _beyond(self, level: float, steps: int, slope: float) -> float:
+        """Where the level is met if the function goes on from its last value with this slope, in logs."""
+        move = (level - self.at(steps)) / slope
+        return steps * math.exp(min(max(move, -10.0), 10.0)) if math.isfinite(move) else math.inf if move > 0.0 else 0.0
+
+    def _between(self, level: float, low: int, high: int) -> float:
+        below, above = self.at(low), self.at(high)
+        if not math.isfinite(above - below):
+            return math.sqrt(low * high)
+        return low * math.exp((level - below) / (above - below) * math.log(high / low))
+
+
+def _slope(points: list[tuple[int, float]]) -> float:
+    if len(points) < 2:
+        return _SLOPE
+    (low, below), (high, above) = points
+    slope = (above - below) / math.log(high / low)
+    return slope if math.isfinite(slope) and slope > 0.1 else 0.1 if math.isfinite(slope) else _SLOPE

@@ -1,0 +1,109 @@
+"""The two points of the privacy profile that ``cor:adjust`` asks every candidate to keep."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import erfcx, ndtr
+
+from privselect.counts.truncated import Truncated
+from privselect.selection.paper import cor_adjust, covered
+from privselect.selection.search import LARGEST_EPSILON, least, solve_epsilon
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from privselect.counts.base import Count
+
+    Floats = NDArray[np.float64]
+
+_UP = 1.0 + 1e-12  # more than the quotient delta/m can lose
+_FIRST_EPSILONS = np.concatenate([[0.0], np.geomspace(1e-6, LARGEST_EPSILON, 300)])
+_LEAST_MU, _MOST_MU = 1e-12, 100.0  # a Gaussian that leaks next to nothing, and one that leaks next to everything
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """Candidates that are all ``(epsilon_1, delta_1)``- and ``(epsilon_hat, delta_hat)``-DP make a selection ``(epsilon, delta)``-DP.
+
+    Both points lie on the profile of the Gaussian mechanism that is ``(epsilon_base, delta)``-DP.
+    """
+
+    epsilon_base: float
+    epsilon_1: float
+    delta_1: float
+    epsilon_hat: float
+    delta_hat: float
+    epsilon: float
+
+    @property
+    def points(self) -> tuple[tuple[float, float], tuple[float, float]]:
+        """As (epsilon, delta)."""
+        return (self.epsilon_1, self.delta_1), (self.epsilon_hat, self.delta_hat)
+
+
+def thresholds_for_base(epsilon_base: float, delta: float, count: Count) -> Thresholds:
+    """The paper's thresholds: from the Gaussian mechanism that is ``(epsilon_base, delta)``-DP."""
+    law = covered_law(count)
+    return _thresholds(gaussian_mu(epsilon_base, delta), epsilon_base, delta, law)
+
+
+def thresholds_for_total(epsilon: float, delta: float, count: Count) -> Thresholds:
+    """Those of the Gaussian mechanism with the least noise for which ``cor:adjust`` gives at most this epsilon in all."""
+    law = covered_law(count)
+    mu = _greatest_mu(lambda mu: _thresholds(mu, 0.0, delta, law).epsilon <= epsilon)
+    return _thresholds(mu, _gaussian_epsilon(mu, delta), delta, law)
+
+
+def covered_law(count: Count) -> Truncated:
+    """The law, if ``cor:adjust`` covers it."""
+    return covered(count, Truncated, "cor:adjust", "truncated negative binomial laws")
+
+
+def _thresholds(mu: float, epsilon_base: float, delta: float, law: Truncated) -> Thresholds:
+    """Any two points would be sound, as long as candidates are held to them; these are the paper's choice.
+
+    ``e_1 = argmin log(e^e + (1-gamma)/gamma delta_mu(e))``, ``delta_1 = delta_mu(e_1)``, and ``delta_mu(e_hat) = delta/m``.
+    """
+    odds = (1.0 - law.resolved_gamma) / law.resolved_gamma
+    first = least(lambda e: e + np.log1p(odds * gaussian_delta(mu, e) * np.exp(-e)), _FIRST_EPSILONS)
+    leak, delta_hat = float(gaussian_delta(mu, first)), delta / (law.expected() * _UP)
+    hat = _gaussian_epsilon(mu, delta_hat)
+    total = cor_adjust(first, leak, hat, law) if math.isfinite(hat) else math.inf
+    return Thresholds(epsilon_base, first, leak, hat, delta_hat, total)
+
+
+def gaussian_delta(mu: float, epsilon: ArrayLike) -> Floats:
+    """The profile of N(mu, 1) against N(0, 1) at epsilon >= 0: ``Phi(a) - e^epsilon Phi(a - mu)``, ``a = mu/2 - epsilon/mu``.
+
+    ``e^epsilon phi(a - mu) = phi(a)``, so both terms are phi(a) times a ratio of Mills: no digit is lost far out, where both are small.
+    """
+    a = 0.5 * mu - np.asarray(epsilon, dtype=np.float64) / mu
+    density, half = np.exp(-0.5 * a * a), math.sqrt(0.5)
+    far = 0.5 * density * (erfcx(-half * np.minimum(a, 0.0)) - erfcx(half * (mu - a)))
+    return np.maximum(np.where(a <= 0.0, far, ndtr(a) - 0.5 * density * erfcx(half * (mu - a))), 0.0)
+
+
+def _gaussian_epsilon(mu: float, delta: float) -> float:
+    return solve_epsilon(lambda e: float(gaussian_delta(mu, e)), delta)
+
+
+def gaussian_mu(epsilon: float, delta: float) -> float:
+    """Of the Gaussian mechanism that is just ``(epsilon, delta)``-DP."""
+    return _greatest_mu(lambda mu: float(gaussian_delta(mu, epsilon)) <= delta)
+
+
+def _greatest_mu(allowed: Callable[[float], bool]) -> float:
+    """By bisection in log mu; the least one there is, if none is allowed: what is allowed then, candidates will tell."""
+    low, high = math.log(_LEAST_MU), math.log(_MOST_MU)
+    while (middle := 0.5 * (low + high)) not in {low, high}:
+        if allowed(math.exp(middle)):
+            low = middle
+        else:
+            high = middle
+    return math.exp(low)
