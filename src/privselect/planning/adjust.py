@@ -59,14 +59,14 @@ def adjust(  # noqa: PLR0913 - a question of that many parts, all by name
     price = Price(candidates, count, at)
     if epsilon_base is not None:
         bound = thresholds_for_base(check_number("epsilon_base", epsilon_base, _EPSILONS), at, count)
-        if not bound.epsilon <= LARGEST_EPSILON:
-            raise ParameterError(f"`epsilon_base` must be such that the total is at most {LARGEST_EPSILON:g}, got {shown(epsilon_base)}")
+        if bound.epsilon > LARGEST_EPSILON:
+            raise ParameterError(f"`epsilon_base` must make a total of at most {LARGEST_EPSILON:g}, got {shown(epsilon_base)}")
         return _adjustment(price, bound.epsilon, bound, _all_paper_steps(candidates, bound), None)
     total = check_number("epsilon", epsilon, _EPSILONS)
     try:
         bound = thresholds_for_total(total, at, count)
         allowed = _all_paper_steps(candidates, bound)
-    except (NotCoveredError, ParameterError) as reason:
+    except NotCoveredError as reason:
         # The mixture does not need it.
         return _adjustment(price, total, None, None, str(reason))
     return _adjustment(price, total, bound, allowed, None)

@@ -121,7 +121,7 @@ class Adjustment:
     def _said(self) -> list[str]:
         said = [f"mixture: its steps cost {_up(float(self.spent.upper))}"]
         if self.thresholds is None or self.paper_spent is None:
-            return [*said, f"cor:adjust: {self.note}"]
+            return [*said, str(self.note)]
         points = " and ".join(f"({epsilon:.4f}, {delta:.3e})" for epsilon, delta in self.thresholds.points)
         return [
             *said,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -39,25 +39,25 @@ class Candidates:
 
     def usual_steps(self, place: int, mu: float) -> float:
         """About the number of steps that leak as much as N(mu, 1) against N(0, 1), by the central limit theorem: where to look first."""
-        exponent = self.noise_multipliers[place] ** -2.0 if self.noise_multipliers[place] > 0.05 else 400.0
-        return (mu / self.sampling_probability) ** 2 / math.expm1(exponent)
+        # mu^2 / (q^2 (exp(1/s^2) - 1)), in logs
+        squared = min(max(self.noise_multipliers[place], 0.05), 1e100) ** -2.0
+        log_steps = 2.0 * (math.log(mu) - math.log(self.sampling_probability)) - math.log(math.expm1(squared))
+        return math.exp(min(max(log_steps, 0.0), 100.0))
 
 
-@dataclass(frozen=True, slots=True)
 class Price:
     """The epsilon of the selection, for numbers of steps of each candidate; each found once."""
 
-    candidates: Candidates
-    count: Count
-    delta: float
-    known: dict[tuple[int, ...], Interval] = field(default_factory=dict)
+    def __init__(self, candidates: Candidates, count: Count, delta: float) -> None:
+        self.candidates, self.count, self.delta = candidates, count, delta
+        self._known: dict[tuple[int, ...], Interval] = {}
 
     def of(self, steps: Sequence[int]) -> Interval:
         """By the accountant, as for any other mechanism."""
         key = tuple(steps)
-        if key not in self.known:
-            self.known[key] = Selection(self.candidates.mixture(key), self.count).epsilon_at(self.delta)
-        return self.known[key]
+        if key not in self._known:
+            self._known[key] = Selection(self.candidates.mixture(key), self.count).epsilon_at(self.delta)
+        return self._known[key]
 
     def upper(self, steps: Sequence[int]) -> float:
         """What is proved."""

@@ -7,8 +7,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from privselect.errors import ParameterError
+from privselect.mechanisms import Gaussian
 from privselect.mechanisms.base import MOST_RUNS
-from privselect.planning.steps import Steps
+from privselect.planning.steps import LOG_DELTA, LOG_EPSILON, Steps
 from privselect.planning.thresholds import gaussian_mu
 from privselect.selection import Selection
 
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 
 _CLOSE = 0.03  # values this near, relative in steps, are interpolated: a share of delta is then kept to about 1e-3
 _MOST_DELTA = math.log(0.5)  # a candidate so rare that its share is above this has more than it can use
-_GUESS = 0.6  # of the total, about what one trial may spend: where to look first
+_GUESS = 0.6  # of the total, about what one trial may spend
+_ROUNDS = 4
 
 
 def mixture_steps(price: Price, epsilon: float) -> tuple[int, ...]:
@@ -33,11 +35,6 @@ def mixture_steps(price: Price, epsilon: float) -> tuple[int, ...]:
     most epsilon. Heuristic is only how the budget is divided: shares are kept to about 1e-3, and bounds that waver in their
     last digits, by some 1e-4 in epsilon, may leave a few steps more that could be proved.
     """
-    places = range(len(price.candidates.probabilities))
-    ones = (1,) * len(places)
-    if price.upper(ones) > epsilon:
-        cost = f"even with steps = 1 for each candidate the selection costs {price.upper(ones):.6g} at delta {price.delta:g}"
-        raise ParameterError(f"`epsilon` must be at least the cost of one step, got {epsilon:g}: {cost}")
     family = _Family(price, epsilon)
 
     def excess(steps: int) -> float:
@@ -46,10 +43,14 @@ def mixture_steps(price: Price, epsilon: float) -> tuple[int, ...]:
             return max(math.log(upper / epsilon), math.ulp(0.0))
         return min(math.log(upper / epsilon), 0.0) if upper > 0.0 else -math.inf
 
-    low, high = Steps(excess, family.first).around(0.0)
+    low, high = Steps(excess, family.first, LOG_EPSILON).around(0.0)
     if high > MOST_RUNS:
         raise _unlimited(price, family.reference, epsilon)
-    return _filled(price, epsilon, family.steps_beside(low) if low else ones)
+    found = family.steps_beside(low) if low else (1,) * len(price.candidates.probabilities)
+    if price.upper(found) > epsilon:
+        cost = f"even with steps = 1 for every candidate the selection costs {price.upper(found):.6g} at delta {price.delta:g}"
+        raise ParameterError(f"`epsilon` must be at least what one step costs, got {epsilon:g}: {cost}")
+    return _filled(price, epsilon, found)
 
 
 class _Family:
@@ -60,22 +61,36 @@ class _Family:
         self._weights = [share / weight for share, weight in zip(candidates.shares, candidates.probabilities, strict=True)]
         # The one that may spend least, alone: its delta is furthest from 1. Among equals the one with the most steps, the finest scale.
         self.reference = min(range(len(self._weights)), key=lambda place: (self._weights[place], -candidates.noise_multipliers[place]))
-        mu = gaussian_mu(_GUESS * epsilon, price.delta)
+        mu = _usual_mu(price, epsilon)
         firsts = [candidates.usual_steps(place, mu) for place in range(len(self._weights))]
         self.first = firsts[self.reference]
-        self._alone = [Steps(partial(_log_delta, price, epsilon, place), first) for place, first in enumerate(firsts)]
+        self._alone = [Steps(partial(_log_delta, price, epsilon, place), first, LOG_DELTA) for place, first in enumerate(firsts)]
+        self._known: dict[int, tuple[int, ...]] = {}
 
     def steps_beside(self, steps: int) -> tuple[int, ...]:
         """Those of every candidate, where the reference takes ``steps``."""
-        spent = self._alone[self.reference].at(steps)
-        return tuple(
-            steps if place == self.reference else alone.near(self._level(spent, place), close=_CLOSE)
-            for place, alone in enumerate(self._alone)
-        )
+        if steps not in self._known:  # kept: values found since would move what is interpolated
+            spent = self._alone[self.reference].at(steps)
+            self._known[steps] = tuple(
+                steps if place == self.reference else alone.near(self._level(spent, place), close=_CLOSE)
+                for place, alone in enumerate(self._alone)
+            )
+        return self._known[steps]
 
     def _level(self, spent: float, place: int) -> float:
         ratio: Fraction = self._weights[place] / self._weights[self.reference]
-        return min(spent + math.log(ratio), max(_MOST_DELTA, spent))
+        return min(spent + math.log(ratio.numerator) - math.log(ratio.denominator), max(_MOST_DELTA, spent))
+
+
+def _usual_mu(price: Price, epsilon: float) -> float:
+    """About that of the Gaussian trials for which the selection costs epsilon, which grows about as mu does: where to look first."""
+    mu = gaussian_mu(_GUESS * epsilon, price.delta)
+    for _ in range(_ROUNDS):
+        spent = float(Selection(Gaussian(sigma=1.0 / mu), price.count).epsilon_at(price.delta).upper)
+        if not 0.0 < spent < math.inf:
+            break
+        mu *= min(max(epsilon / spent, 0.1), 10.0)
+    return mu
 
 
 def _log_delta(price: Price, epsilon: float, place: int, steps: int) -> float:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privselect.errors import ParameterError
+from privselect.errors import NotCoveredError
 from privselect.mechanisms.base import MOST_RUNS
-from privselect.planning.steps import Steps
+from privselect.planning.steps import LOG_DELTA, Steps
 from privselect.planning.thresholds import gaussian_mu
 
 if TYPE_CHECKING:
@@ -32,10 +32,10 @@ def paper_steps(candidates: Candidates, place: int, thresholds: Thresholds) -> i
         return max(excess, math.ulp(0.0)) if (proved > deltas).any() else min(excess, 0.0)
 
     first = candidates.usual_steps(place, gaussian_mu(thresholds.epsilon_hat, thresholds.delta_hat))
-    low, high = Steps(excess, first).around(0.0)
+    low, high = Steps(excess, first, LOG_DELTA).around(0.0)
     noise = candidates.noise_multipliers[place]
     if low == 0:
-        raise ParameterError(f"even one step at noise multiplier {noise:g} exceeds the thresholds of cor:adjust")
+        raise NotCoveredError(f"even with steps = 1, noise multiplier {noise:g} exceeds the thresholds of cor:adjust")
     if high > MOST_RUNS:
-        raise ParameterError(f"even {MOST_RUNS} steps at noise multiplier {noise:g} keep the thresholds of cor:adjust")
+        raise NotCoveredError(f"even with steps = {MOST_RUNS}, noise multiplier {noise:g} keeps the thresholds of cor:adjust")
     return low

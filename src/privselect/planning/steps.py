@@ -11,20 +11,23 @@ from privselect.mechanisms.base import MOST_RUNS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_SLOPE = 10.0  # of log delta against the log of the steps, before anything is known of it
-_LEAP = 8.0  # the largest factor between one guess and the next, where nothing is known on the far side
-_PAST = 0.02  # how far past an extrapolated crossing to look, so as to have it between two values
+LOG_DELTA = 15.0  # about the slope of log delta
+LOG_EPSILON = 0.6  # and of log epsilon
+_LEAP = 2.0  # the farthest from one guess to the next, in logs, where nothing is known on the far side
+_PAST, _LEAST_PAST = 0.25, 1e-3  # how far past an extrapolated crossing to look, of the way and at least: to have it between two values
 
 
 class Steps:
-    """Values at numbers of steps from 1 to ``MOST_RUNS``, each found once; ``first`` is where to look first.
+    """Values at numbers of steps from 1 to ``MOST_RUNS``, each found once.
+
+    ``first`` is where to look first, and ``slope`` about the slope against the log of the steps.
 
     The function is taken to rise, but need not quite: bounds on delta waver in their last digits. :meth:`around` still ends between
     two numbers of steps on either side of the level; which one, where there are several, is left open.
     """
 
-    def __init__(self, value: Callable[[int], float], first: float) -> None:
-        self._value = value
+    def __init__(self, value: Callable[[int], float], first: float, slope: float) -> None:
+        self._value, self._slope = value, slope
         self._first = round(min(max(first, 1.0), float(MOST_RUNS)))
         self._points: list[tuple[int, float]] = []  # ascending
 
@@ -76,29 +79,25 @@ class Steps:
         if low == 0 and high > MOST_RUNS:
             return self._first
         if low == 0:
-            return math.floor(max(self._beyond(level, high, _slope(self._points[:2])) * (1.0 - _PAST), high / _LEAP))
+            return math.floor(self._beyond(level, high, self._points[:2]))
         if high > MOST_RUNS:
-            return math.ceil(min(self._beyond(level, low, _slope(self._points[-2:])) * (1.0 + _PAST), low * _LEAP))
+            return math.ceil(self._beyond(level, low, self._points[-2:]))
         guess, middle = self._between(level, low, high), math.sqrt(low * high)
         # Past the crossing by a little towards the far end, so that it is caught between two near points.
         past = max(0.1 * math.log(high / low) ** 2 * guess, 0.6)
         return round(min(guess + past, max(middle, guess)) if guess < middle else max(guess - past, min(middle, guess)))
 
-    def _beyond(self, level: float, steps: int, slope: float) -> float:
-        """Where the level is met if the function goes on from its last value with this slope, in logs."""
-        move = (level - self.at(steps)) / slope
-        return steps * math.exp(min(max(move, -10.0), 10.0)) if math.isfinite(move) else math.inf if move > 0.0 else 0.0
+    def _beyond(self, level: float, steps: int, last: list[tuple[int, float]]) -> float:
+        """A little past where the level is met, if the function goes on from its last two values as a line in the log of the steps."""
+        missing, slope = level - self.at(steps), self._slope
+        if len(last) == 2 and math.isfinite(last[1][1] - last[0][1]):
+            slope = max((last[1][1] - last[0][1]) / math.log(last[1][0] / last[0][0]), 0.01 * self._slope)
+        move = missing / slope
+        move += math.copysign(_PAST * abs(move) + _LEAST_PAST, missing)
+        return steps * math.exp(min(max(move, -_LEAP), _LEAP))
 
     def _between(self, level: float, low: int, high: int) -> float:
         below, above = self.at(low), self.at(high)
         if not math.isfinite(above - below):
             return math.sqrt(low * high)
         return low * math.exp((level - below) / (above - below) * math.log(high / low))
-
-
-def _slope(points: list[tuple[int, float]]) -> float:
-    if len(points) < 2:
-        return _SLOPE
-    (low, below), (high, above) = points
-    slope = (above - below) / math.log(high / low)
-    return slope if math.isfinite(slope) and slope > 0.1 else 0.1 if math.isfinite(slope) else _SLOPE
