@@ -52,7 +52,7 @@ class Steps:
             rounds += 1
             bisect = rounds % 3 == 0 and low > 0 and high <= MOST_RUNS and high - low > halved
             halved = 0.5 * (high - low) if rounds % 3 == 0 else halved
-            guess = round(math.sqrt(low * high)) if bisect else self._guess(level, low, high)
+            guess = round(math.sqrt(low * high)) if bisect else self._guess(level, low, high, rounds)
             guess = min(max(guess, low + 1), high - 1)
             if self.at(guess) <= level:
                 low = guess
@@ -75,25 +75,26 @@ class Steps:
             low = steps
         return low, MOST_RUNS + 1
 
-    def _guess(self, level: float, low: int, high: int) -> int:
+    def _guess(self, level: float, low: int, high: int, rounds: int) -> int:
         if low == 0 and high > MOST_RUNS:
             return self._first
         if low == 0:
-            return math.floor(self._beyond(level, high, self._points[:2]))
+            return math.floor(self._beyond(level, high, self._points[:2], rounds))
         if high > MOST_RUNS:
-            return math.ceil(self._beyond(level, low, self._points[-2:]))
+            return math.ceil(self._beyond(level, low, self._points[-2:], rounds))
         guess, middle = self._between(level, low, high), math.sqrt(low * high)
         # Past the crossing by a little towards the far end, so that it is caught between two near points.
         past = max(0.1 * math.log(high / low) ** 2 * guess, 0.6)
         return round(min(guess + past, max(middle, guess)) if guess < middle else max(guess - past, min(middle, guess)))
 
-    def _beyond(self, level: float, steps: int, last: list[tuple[int, float]]) -> float:
+    def _beyond(self, level: float, steps: int, last: list[tuple[int, float]], rounds: int) -> float:
         """A little past where the level is met, if the function goes on from its last two values as a line in the log of the steps."""
         missing, slope = level - self.at(steps), self._slope
         if len(last) == 2 and math.isfinite(last[1][1] - last[0][1]):
             slope = max((last[1][1] - last[0][1]) / math.log(last[1][0] / last[0][0]), 0.01 * self._slope)
         move = missing / slope
-        move += math.copysign(_PAST * abs(move) + _LEAST_PAST, missing)
+        # Further each time: where the function is flat, its slope tells nothing.
+        move += math.copysign(_PAST * abs(move) + _LEAST_PAST * 2.0**rounds, missing)
         return steps * math.exp(min(max(move, -_LEAP), _LEAP))
 
     def _between(self, level: float, low: int, high: int) -> float:
