@@ -283,7 +283,8 @@ def test_a_budget_that_limits_nothing():
 
 
 def test_the_papers_way_needs_its_law():
-    with pytest.raises(NotCoveredError, match=r"cor:adjust covers truncated negative binomial laws without a cap, got poisson\(mean=3\)"):
+    message = r"laws without a cap, got poisson\(mean=3\); the mixture needs the total `epsilon` instead"
+    with pytest.raises(NotCoveredError, match=f"cor:adjust covers truncated negative binomial {message}"):
         small(count=ps.Poisson(mean=3), epsilon_base=1)
 
 

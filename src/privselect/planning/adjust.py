@@ -58,18 +58,29 @@ def adjust(  # noqa: PLR0913 - a question of that many parts, all by name
         raise ParameterError(f"one of `epsilon` and `epsilon_base` must be given, got {'neither' if epsilon is None else 'both'}")
     price = Price(candidates, count, at)
     if epsilon_base is not None:
-        bound = thresholds_for_base(check_number("epsilon_base", epsilon_base, _EPSILONS), at, count)
-        if bound.epsilon > LARGEST_EPSILON:
-            raise ParameterError(f"`epsilon_base` must make a total of at most {LARGEST_EPSILON:g}, got {shown(epsilon_base)}")
-        return _adjustment(price, bound.epsilon, bound, _all_paper_steps(candidates, bound), None)
-    total = check_number("epsilon", epsilon, _EPSILONS)
+        return _from_base(price, check_number("epsilon_base", epsilon_base, _EPSILONS))
+    return _from_total(price, check_number("epsilon", epsilon, _EPSILONS))
+
+
+def _from_base(price: Price, epsilon_base: float) -> Adjustment:
     try:
-        bound = thresholds_for_total(total, at, count)
-        allowed = _all_paper_steps(candidates, bound)
+        bound = thresholds_for_base(epsilon_base, price.delta, price.count)
+        if bound.epsilon > LARGEST_EPSILON:
+            raise ParameterError(f"`epsilon_base` must make a total of at most {LARGEST_EPSILON:g}, got {epsilon_base:g}")
+        allowed = _all_paper_steps(price.candidates, bound)
+    except NotCoveredError as reason:
+        raise NotCoveredError(f"{reason}; the mixture needs the total `epsilon` instead") from None
+    return _adjustment(price, bound.epsilon, bound, allowed, None)
+
+
+def _from_total(price: Price, epsilon: float) -> Adjustment:
+    try:
+        bound = thresholds_for_total(epsilon, price.delta, price.count)
+        allowed = _all_paper_steps(price.candidates, bound)
     except NotCoveredError as reason:
         # The mixture does not need it.
-        return _adjustment(price, total, None, None, str(reason))
-    return _adjustment(price, total, bound, allowed, None)
+        return _adjustment(price, epsilon, None, None, str(reason))
+    return _adjustment(price, epsilon, bound, allowed, None)
 
 
 def _all_paper_steps(candidates: Candidates, thresholds: Thresholds) -> tuple[int, ...]:
