@@ -12,7 +12,7 @@ import privselect
 
 ROOT = Path(privselect.__file__).parent
 HEAVY = {"numpy", "scipy", "dp_accounting", "matplotlib", "torch"}
-EXTRAS = {"typer", "rich", "matplotlib", "torch", "opacus", "optuna", "sklearn", "dask", "ray", "fastapi"}
+EXTRAS = {"typer", "rich", "matplotlib", "torch", "opacus", "optuna", "sklearn", "dask", "ray", "fastapi", "pydantic", "cryptography"}
 
 # From bottom to top: a part may import the parts below its own row, and itself.
 ROWS = (

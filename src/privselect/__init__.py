@@ -49,11 +49,19 @@ _HOME = {
     "plan": "planning.plan",
     "Plan": "planning.plan",
     "adjust": "planning.adjust",
+    "certify": "certificates.certify",
+    "verify": "certificates.verify",
+    "Certificate": "certificates.certificate",
+    "Declared": "certificates.declared",
 }
 
 __all__ = ["errors", *_HOME]  # noqa: PLE0604
 
 if TYPE_CHECKING:
+    from privselect.certificates.certificate import Certificate as Certificate
+    from privselect.certificates.certify import certify as certify
+    from privselect.certificates.declared import Declared as Declared
+    from privselect.certificates.verify import verify as verify
     from privselect.counts import Binomial as Binomial
     from privselect.counts import Count as Count
     from privselect.counts import Finite as Finite

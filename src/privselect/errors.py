@@ -25,5 +25,13 @@ class AccuracyError(ParameterError):
     """The asked accuracy cannot be reached; the message says which one can."""
 
 
+class CertificateError(PrivselectError, ValueError):
+    """A file is no certificate that this version can read; the message says why."""
+
+
+class FieldsError(CertificateError):
+    """A certificate of a known version does not hold the fields of that version, as after tampering."""
+
+
 class MissingExtraError(PrivselectError, ImportError):
     """An optional dependency is not installed; the message holds the pip command."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import typer
 
 _UNWRITTEN, _REFUSED = 1, 2
+_REPEATABLE = {"--not-covered"}
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -62,7 +63,7 @@ def _refuse_repeated(arguments: list[str]) -> None:
     """The last of two deltas would be taken in silence."""
     options = [word.partition("=")[0] for word in arguments if word.startswith("--")]
     for option in options:
-        if options.count(option) > 1:
+        if options.count(option) > 1 and option not in _REPEATABLE:
             raise UsageError(f"`{option}` must be given at most once, got it {options.count(option)} times")
 
 
@@ -74,6 +75,10 @@ def _app() -> typer.Typer:
     from privselect.cli.delta import delta
     from privselect.cli.epsilon import epsilon
     from privselect.cli.plan import plan
+    from privselect.cli.certify import certify
+    from privselect.cli.schema import schema
+    from privselect.cli.sign import sign
+    from privselect.cli.verify import verify
     from privselect.cli.version import version
 
     # Plain help and plain errors: rich takes longer to load than all the rest of the command line.
@@ -85,7 +90,7 @@ def _app() -> typer.Typer:
         rich_markup_mode=None,
     )
     app.callback()(version)
-    for command in (epsilon, delta, compare, plan, adjust):
+    for command in (epsilon, delta, compare, plan, adjust, certify, verify, sign, schema):
         app.command()(command)
     return app
 

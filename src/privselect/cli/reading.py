@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from privselect.errors import ParameterError, TextFormError
 from privselect.parameters import ACCURACIES, OPEN_UNIT, POSITIVE, REAL, Range, check_number, shown
+from privselect.parameters import ACCURACIES, NON_NEGATIVE, OPEN_UNIT, REAL, Range, check_number, shown
 
 if TYPE_CHECKING:
     from privselect.counts import Count
@@ -25,6 +26,9 @@ def read_epsilon(text: str) -> float:
 def read_budget(text: str) -> float:
     """``--epsilon`` as a budget."""
     return _number("epsilon", text, POSITIVE)
+def read_budget(text: str | None) -> float | None:
+    """``--epsilon`` as a budget, which may be left out."""
+    return None if text is None else _number("epsilon", text, NON_NEGATIVE)
 
 
 def read_accuracy(text: str | None) -> float | None:

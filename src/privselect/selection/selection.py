@@ -183,13 +183,17 @@ def _knots(upper: Callable[[float], float]) -> list[float]:
 @lru_cache(maxsize=64)
 def _cached_accountants(selection: Selection, accuracy: float) -> tuple[Accountant, ...]:
     brackets = selection.mechanism.brackets_within(accuracy)
-    largest = selection.count.largest
-    if largest is None or largest > _most_composed(selection.count):
+    largest = composed_trials(selection.count)
+    if largest is None:
         return tuple(Accountant(bracket, selection.count) for bracket in brackets)
     composed = selection.mechanism.repeated(largest)
     return tuple(Accountant(bracket, selection.count, pair) for bracket, pair in zip(brackets, composed, strict=True))
 
 
-def _most_composed(count: Count) -> int:
+def composed_trials(count: Count) -> int | None:
+    """The largest K, where it is small enough for the release of every trial to be a bound worth having; None elsewhere."""
+    if count.largest is None:
+        return None
     # Without K = 1 nothing but composition bounds the largest losses.
-    return _MOST_COMPOSED if np.isfinite(count.log_pmf(1)) else _MOST_COMPOSED_ALONE
+    most = _MOST_COMPOSED if np.isfinite(count.log_pmf(1)) else _MOST_COMPOSED_ALONE
+    return count.largest if count.largest <= most else None

@@ -1,0 +1,128 @@
+"""One check per part of a certificate: each yields a sentence for every fault it finds."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from privselect.certificates.certificate import read_time
+from privselect.certificates.certify import base_of, bounds_of, composition_of, total_of
+from privselect.certificates.claims import Leaky
+from privselect.certificates.consequences import consequences
+from privselect.certificates.gaussian_dp import covers, fitted
+from privselect.certificates.run import together
+from privselect.errors import PrivselectError
+from privselect.interval import Interval
+from privselect.selection.compare import compare
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from privselect.certificates.certificate import Certificate
+    from privselect.certificates.claims import Bound, Total
+
+EPSILON_TOLERANCE = 1e-4  # relative: another version, or other versions of what it needs, may round differently
+DELTA_TOLERANCE = 2e-3  # relative: what the mesh of the exact bound leaves open in delta
+_MU_TOLERANCE = 1e-9  # relative: of the normal distribution elsewhere
+_CLOCKS = timedelta(days=1)  # by which two clocks may differ
+
+_FAULTS = {
+    "statement": "the statement is not the one that follows from the other fields",
+    "draft": "the draft mark does not fit what is declared: {declared}",
+    "promise_hash": "the hash of the plan does not belong to the plan",
+    "neighbours": "the neighbouring relation is {claimed}, but the mechanism is stated for {right}",
+    "theorems": "the theorem labels are not those that the mechanism rests on",
+    "accuracy": "the numerical accuracy is not that of the interval",
+    "released": "what is released is not what the mechanism releases",
+    "withheld": "what is withheld is not what the mechanism needs withheld",
+}
+
+
+def check_contents(certificate: Certificate) -> Iterator[str]:
+    """The fields that follow from others, the budget and the time: nothing here needs much computing."""
+    promise, total = certificate.promise, certificate.total
+    right = consequences(promise, total, certificate.base, certificate.run, certificate.accuracy.asked)
+    declared = f"{', '.join(promise.declared.missing)} not declared" if promise.declared.missing else "nothing is missing"
+    for name, value in right.items():
+        if getattr(certificate, name) != value:
+            yield _FAULTS[name].format(claimed=getattr(certificate, name), right=value, declared=declared)
+    if total.delta != promise.delta:
+        yield f"the claim is for delta {total.delta!r}, the plan for {promise.delta!r}"
+    if total.upper > promise.epsilon:
+        yield f"the claimed epsilon {total.upper!r} is above the budget of the plan, {promise.epsilon!r}"
+    if read_time(certificate.made) > datetime.now(UTC) + _CLOCKS:
+        yield f"the certificate says it was made at {certificate.made}, which is yet to come"
+
+
+def check_numbers(certificate: Certificate) -> tuple[Interval | None, tuple[str, ...]]:
+    """Every number anew, from the text forms; also the interval of the total that was found."""
+    try:
+        comparison = compare(certificate.promise.described(), delta=certificate.promise.delta)
+        total = total_of(certificate.promise, certificate.run, certificate.accuracy.asked, comparison)
+        wrong = [*_check_total(certificate, total), *_check_curve(certificate), *_check_gaussian(certificate)]
+    except PrivselectError as error:
+        return None, (f"the claim cannot be computed again: {error}",)
+    base, bounds, composition = base_of(comparison), bounds_of(comparison), composition_of(comparison)
+    wrong += _check_bound("one trial alone", certificate.base.upper, base.upper)
+    if certificate.base.lower is not None and base.upper != "infinite" and certificate.base.lower > base.upper * (1.0 + EPSILON_TOLERANCE):
+        wrong.append(f"the lower end of one trial alone, {certificate.base.lower!r}, is above what can be proved, {base.upper!r}")
+    if (certificate.bounds is None) != (bounds is None) or (certificate.composition is None) != (composition is None):
+        wrong.append("the other bounds are there without a law of K, or missing with one")
+    elif certificate.bounds is not None and bounds is not None and certificate.composition is not None and composition is not None:
+        for name, value in bounds:
+            wrong += _check_bound(f"the bound `{name}`", getattr(certificate.bounds, name), value)
+        wrong += _check_bound("plain composition", certificate.composition.epsilon, composition.epsilon)
+        if certificate.composition.runs != composition.runs:
+            wrong.append(f"plain composition is of {composition.runs} runs, claimed are {certificate.composition.runs}")
+    return Interval(total.lower, total.upper), tuple(wrong)
+
+
+def _check_total(certificate: Certificate, found: Total) -> Iterator[str]:
+    claimed = certificate.total
+    if claimed.upper < found.upper * (1.0 - EPSILON_TOLERANCE):
+        yield f"the claimed epsilon {claimed.upper!r} is too small: {found.upper!r} is what can be proved"
+    if claimed.lower is not None and claimed.lower > found.upper * (1.0 + EPSILON_TOLERANCE):
+        yield f"the claimed lower end {claimed.lower!r} is above the epsilon that can be proved, {found.upper!r}"
+    if claimed.lower is not None and found.lower is None:
+        yield "a lower end is claimed where none can be proved"
+
+
+def _check_curve(certificate: Certificate) -> Iterator[str]:
+    """A point may be short by as much as the total may, in its epsilon, and by what the mesh leaves open in its delta."""
+    epsilon = np.array([point.epsilon for point in certificate.curve])
+    delta = np.array([point.delta for point in certificate.curve])
+    total = certificate.total
+    if epsilon[0] != 0.0 or np.any(np.diff(epsilon) <= 0.0) or np.any(np.diff(delta) > 0.0):
+        yield "the curve must start at epsilon 0, with epsilon rising and delta not"
+        return
+    if not np.any((epsilon == total.upper) & (delta <= total.delta)):
+        yield "the curve does not hold the certified point"
+    # What the total itself implies needs no second look.
+    asked = np.flatnonzero((epsilon < total.upper) | (delta < total.delta))
+    if not len(asked):
+        return
+    mechanism = together(certificate.promise.described(), certificate.run)
+    found = np.asarray(mechanism.delta_at(epsilon[asked] * (1.0 + EPSILON_TOLERANCE)).upper)
+    for index in asked[delta[asked] < found * (1.0 - DELTA_TOLERANCE)][:1]:
+        yield f"the curve's delta {float(delta[index])!r} at epsilon {float(epsilon[index])!r} is too small"
+
+
+def _check_gaussian(certificate: Certificate) -> Iterator[str]:
+    """Against the certificate's own curve, which is checked by itself."""
+    claimed = certificate.gaussian_dp
+    if claimed is None:
+        if fitted(certificate.curve, certificate.total.delta) is not None:
+            yield "the Gaussian DP pair is missing, though there is one"
+    elif not covers(Leaky(mu=claimed.mu * (1.0 + _MU_TOLERANCE), delta=claimed.delta), certificate.curve):
+        yield f"the Gaussian DP pair (mu {claimed.mu!r}, delta {claimed.delta!r}) does not cover the curve"
+
+
+def _check_bound(name: str, claimed: Bound, found: Bound) -> Iterator[str]:
+    if isinstance(claimed, str):  # claims nothing
+        return
+    if isinstance(found, str):
+        yield f"{name} has no epsilon ({found}), claimed is {claimed!r}"
+    elif claimed < found * (1.0 - EPSILON_TOLERANCE):
+        yield f"{name} has epsilon {found!r}, claimed is less: {claimed!r}"

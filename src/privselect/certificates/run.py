@@ -1,0 +1,33 @@
+"""What a run knows of itself and may tell. A certificate of a plan has none of it."""
+
+from __future__ import annotations
+
+from pydantic import Field, model_validator
+
+from privselect.certificates.frozen import Frozen, Line, Lines
+from privselect.mechanisms import Composed, Mechanism
+
+SYSTEM_ENTROPY = "the operating system's entropy"
+
+
+class Run(Frozen):
+    """Where the randomness came from, and how many runs on the same data the claim covers together.
+
+    Nothing about K, the trials that lost or their timing belongs here: a certificate is public.
+    """
+
+    randomness: Line = Field(default=SYSTEM_ENTROPY, description="The source of all randomness.")
+    insecure: bool = Field(default=False, description="True where the randomness can be known to others, as with a seed.")
+    runs: int = Field(default=1, ge=1, le=10**6, description="Runs of the plan on the same data, composed.")
+    notes: Lines = ()
+
+    @model_validator(mode="after")
+    def _told_apart(self) -> Run:
+        if self.randomness != SYSTEM_ENTROPY and not self.insecure:
+            raise ValueError(f"`insecure` must be true where the randomness is not {SYSTEM_ENTROPY}, got false")
+        return self
+
+
+def together(mechanism: Mechanism, run: Run | None) -> Mechanism:
+    """All runs that a certificate covers, as one mechanism."""
+    return mechanism if run is None or run.runs == 1 else Composed((mechanism,), times=run.runs)

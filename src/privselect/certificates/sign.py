@@ -1,0 +1,104 @@
+"""Ed25519 signatures: that the holder of a key has signed exactly this content, and no more than that."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from privselect.certificates.canonical import canonical
+from privselect.certificates.claims import Signature
+from privselect.errors import MissingExtraError, ParameterError
+from privselect.files import check_target, unwritable
+from privselect.parameters import shown
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    from privselect.certificates.certificate import Certificate
+
+_KEY = re.compile(r"[0-9a-f]{64}")
+_MOST_BYTES = 10_000  # of a key file: an Ed25519 key has 119
+
+
+def new_key(path: str | Path) -> str:
+    """Make a key, write it to a new file that only its owner can read, and return its public half."""
+    _need_cryptography()
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+    file = check_target("new-key", path)
+    key = Ed25519PrivateKey.generate()
+    content = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    try:
+        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as opened:
+            opened.write(content)
+    except FileExistsError:
+        raise ParameterError(f"`new-key` must be a file that does not exist yet, got {shown(str(path))}") from None
+    except OSError as error:
+        raise unwritable("new-key", file, error) from None
+    return _public(key)
+
+
+def sign(certificate: Certificate, key_file: str | Path) -> Certificate:
+    """The same certificate with a signature by this key, in place of any other."""
+    key = _read_key(key_file)
+    value = key.sign(canonical(certificate.content())).hex()
+    return certificate.model_copy(update={"signature": Signature(key=_public(key), value=value), "hash": certificate.digest()})
+
+
+def is_signed(certificate: Certificate) -> bool:
+    """Whether the signature is of this content, by the key that it names."""
+    _need_cryptography()
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    if certificate.signature is None:
+        return False
+    try:
+        key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(certificate.signature.key))
+        key.verify(bytes.fromhex(certificate.signature.value), canonical(certificate.content()))
+    except (InvalidSignature, ValueError):
+        return False
+    return True
+
+
+def check_key(text: str) -> str:
+    """A public key as :func:`new_key` returns it."""
+    if not _KEY.fullmatch(text):
+        raise ParameterError(f"`key` must be a public key of 64 digits 0-9a-f, got {shown(text)}")
+    return text
+
+
+def _read_key(path: str | Path) -> Ed25519PrivateKey:
+    _need_cryptography()
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    # What the file holds is a secret: a refusal shows its name and nothing of it.
+    try:
+        with Path(path).open("rb") as file:
+            key = load_pem_private_key(file.read(_MOST_BYTES), password=None)
+    except (OSError, ValueError, TypeError, UnsupportedAlgorithm) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not an unencrypted private key in PEM"
+        raise ParameterError(
+            f"`key-file` must be an Ed25519 key made by `privselect sign --new-key`, got {shown(str(path))} ({reason})"
+        ) from None
+    if not isinstance(key, Ed25519PrivateKey):
+        raise ParameterError(
+            f"`key-file` must be an Ed25519 key made by `privselect sign --new-key`, got {shown(str(path))} (another kind)"
+        )
+    return key
+
+
+def _public(key: Ed25519PrivateKey) -> str:
+    return key.public_key().public_bytes_raw().hex()
+
+
+def _need_cryptography() -> None:
+    try:
+        import cryptography  # noqa: F401 - only whether it is there
+    except ModuleNotFoundError:
+        raise MissingExtraError("signatures need cryptography; install it with: pip install 'privselect[sign]'") from None

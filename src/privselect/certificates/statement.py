@@ -1,0 +1,98 @@
+"""The claim in one paragraph of plain words. The wording belongs to the version of the certificate: verify writes it anew."""
+
+from __future__ import annotations
+
+import json
+from decimal import ROUND_CEILING, Context, Decimal
+from typing import TYPE_CHECKING
+
+from privselect.certificates.theorems import parts_of
+from privselect.mechanisms.neighbours import ADD_REMOVE, ANY, REPLACE_ONE
+from privselect.parameters import shortened
+from privselect.selection import Selection
+from privselect.text import write_value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from privselect.certificates.claims import Ends, Total
+    from privselect.certificates.promise import Promise
+    from privselect.certificates.run import Run
+    from privselect.mechanisms import Mechanism
+
+_LONGEST = 300  # characters of a text form; the certificate holds it in full
+_RELATIONS = {
+    ADD_REMOVE: "one has a record more than the other",
+    REPLACE_ONE: "they differ in one record",
+    ANY: "the mechanism's own guarantee is stated for them (which ones is not part of its description)",
+}
+_PUBLIC = {True: "public", False: "not public", None: "not declared whether public"}
+_ASSUMED = (
+    "K is drawn from this law and never revealed, not even by timing; each trial draws its candidate independently, "
+    "from a law fixed before the data is touched; the score is part of what a trial's guarantee covers; and only the winner is released"
+)
+_ASSUMED_ALONE = "the mechanism is run as described and nothing but its output is released"
+
+
+def write_statement(promise: Promise, total: Total, base: Ends, neighbours: str, run: Run | None) -> str:
+    """Who is protected, from what, by how much, and what is taken for granted."""
+    return " ".join(_sentences(promise, total, base, neighbours, run))
+
+
+def _sentences(promise: Promise, total: Total, base: Ends, neighbours: str, run: Run | None) -> Iterator[str]:
+    declared, chosen = promise.declared, promise.described()
+    if declared.missing:
+        yield f"DRAFT: not declared: {', '.join(declared.missing)}."
+    if run is not None and run.insecure:
+        yield f"INSECURE: the randomness is {_quoted(run.randomness)}, which others may know; release nothing on the strength of this."
+    yield "This is about a plan, not about a run that took place." if run is None else f"This is about {_times(run.runs)} of a plan."
+    yield (
+        f"Protected is {'a unit that is not declared' if declared.unit is None else _quoted(declared.unit)}; "
+        f"data sets are neighbours where {_RELATIONS[neighbours]}."
+    )
+    together = "" if run is None or run.runs == 1 else f", {run.runs} times on the same data,"
+    yield (
+        f"{_action(promise)}{together} is (epsilon, delta)-differentially private with epsilon = {rounded_up(total.upper)} "
+        f"and delta = {write_value(total.delta)}{_alone(chosen, base)}."
+    )
+    yield f"This holds if {_ASSUMED if isinstance(chosen, Selection) else _ASSUMED_ALONE}."
+    if any(isinstance(part, Selection) for part in parts_of(chosen)):
+        yield f"How the score is private: {'not declared' if declared.score is None else _quoted(declared.score)}."
+    yield f"Trust model: {'not declared' if declared.trust_model is None else _quoted(declared.trust_model)}."
+    yield f"Number of records: {_PUBLIC[declared.records_public]}."
+    if declared.not_covered:
+        yield f"Not covered are these accesses to the data: {', '.join(map(_quoted, declared.not_covered))}."
+    else:
+        yield "No other access to the data was declared; any there is, is not covered."
+    if run is not None and run.notes:
+        yield f"Of the run: {', '.join(map(_quoted, run.notes))}."
+
+
+def _action(promise: Promise) -> str:
+    if promise.count is None:
+        return f"Releasing the output of {shortened(promise.mechanism, _LONGEST)}"
+    return (
+        f"Releasing only the best of K trials of {shortened(promise.mechanism, _LONGEST)}, "
+        f"with K drawn from {shortened(promise.count, _LONGEST)} and kept secret,"
+    )
+
+
+def _alone(chosen: Mechanism, base: Ends) -> str:
+    if not isinstance(chosen, Selection):
+        return ""
+    return f"; one trial alone has epsilon = {rounded_up(base.upper) if base.upper != 'infinite' else 'infinity'} at this delta"
+
+
+def _times(runs: int) -> str:
+    return "one run" if runs == 1 else f"{runs} runs"
+
+
+def rounded_up(value: float) -> str:
+    """Five digits; never less than the value itself."""
+    digits = Context(prec=5, rounding=ROUND_CEILING).plus(Decimal(value))
+    return f"{digits:f}" if value == 0.0 or 1e-4 <= value < 1e5 else f"{digits:e}"
+
+
+def _quoted(text: str) -> str:
+    # In quotes, so that the user's words cannot pass for ours.
+    return json.dumps(text, ensure_ascii=False)

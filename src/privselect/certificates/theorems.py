@@ -1,0 +1,70 @@
+"""Which theorems a total rests on, by their labels in docs/theorems.md."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from privselect.mechanisms import DPSGD, Composed, Gaussian, Mixture, Renyi, SampledGaussian
+from privselect.mechanisms.points import StatedPoints
+from privselect.selection import Selection
+from privselect.selection.selection import composed_trials
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from privselect.mechanisms import Mechanism
+
+_ORDER = (
+    "Exact (upper)",
+    "Exact (lower)",
+    "Ratio",
+    "Composition (upper)",
+    "Composition (lower)",
+    "Mixture",
+    "Points",
+    "Renyi, optimal",
+    "Without replacement",
+)
+
+
+def theorem_labels(mechanism: Mechanism, *, lower: bool) -> tuple[str, ...]:
+    """The labels for this mechanism and all it is made of; those of lower ends only where one is claimed."""
+    used = {label for part in parts_of(mechanism) for label in _own_labels(part)}
+    return tuple(label for label in _ORDER if label in used and (lower or not label.endswith("(lower)")))
+
+
+def parts_of(mechanism: Mechanism) -> Iterator[Mechanism]:
+    """The mechanism and, inside it, every other."""
+    yield mechanism
+    inner: list[Mechanism] = []
+    if isinstance(mechanism, Selection):
+        inner = [mechanism.mechanism]
+    elif isinstance(mechanism, Mixture):
+        inner = [part for _, part in mechanism.weighted]
+    elif isinstance(mechanism, Composed):
+        inner = list(mechanism.parts)
+    for part in inner:
+        yield from parts_of(part)
+
+
+def _own_labels(mechanism: Mechanism) -> Iterator[str]:
+    if isinstance(mechanism, Selection):
+        yield from ("Exact (upper)", "Exact (lower)", "Ratio")
+        if (composed_trials(mechanism.count) or 1) > 1:
+            yield "Composition (upper)"  # of every trial, which bounds the winner too
+    elif isinstance(mechanism, Mixture):
+        yield "Mixture"
+    elif isinstance(mechanism, StatedPoints):
+        yield "Points"
+    elif isinstance(mechanism, Renyi):
+        yield "Renyi, optimal"
+    elif isinstance(mechanism, SampledGaussian):
+        yield "Without replacement"
+    elif isinstance(mechanism, Composed | DPSGD) and _steps(mechanism) > 1:
+        yield from ("Composition (upper)", "Composition (lower)")
+
+
+def _steps(mechanism: Mechanism) -> int:
+    """How many steps are composed on a lattice; Gaussians are one Gaussian first."""
+    steps = mechanism.as_parts()
+    return sum(count for step, count in steps if not isinstance(step, Gaussian)) + any(isinstance(step, Gaussian) for step, _ in steps)

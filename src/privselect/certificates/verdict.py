@@ -1,0 +1,53 @@
+"""What verify found, as data and in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from privselect.certificates.statement import rounded_up
+from privselect.text import write_value
+
+if TYPE_CHECKING:
+    from privselect.certificates.certificate import Certificate
+    from privselect.interval import Interval
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether the claim of a certificate holds, and what that leaves open.
+
+    ``unprotected`` is what anyone could have changed, making all the rest anew: only a signature protects it, or, for the plan, a
+    hash of the plan from elsewhere.
+    """
+
+    holds: bool
+    reasons: tuple[str, ...]
+    signed_by: str | None
+    draft: bool
+    recomputed: Interval | None
+    unprotected: tuple[str, ...]
+    certificate: Certificate | None
+
+    @property
+    def line(self) -> str:
+        """The verdict in one line."""
+        if not self.holds or self.certificate is None:
+            more = f" (and {len(self.reasons) - 1} more)" if len(self.reasons) > 1 else ""
+            return f"REFUSED: {self.reasons[0]}{more}"
+        total, run = self.certificate.total, self.certificate.run
+        marks = ["insecure"] if run is not None and run.insecure else []
+        marks += ["draft"] if self.draft else []
+        marks.append("unsigned" if self.signed_by is None else f"signed by {self.signed_by}")
+        return f"the claim holds: ({rounded_up(total.upper)}, {write_value(total.delta)})-DP; {'; '.join(marks)}"
+
+    def as_dict(self) -> dict[str, object]:
+        """For JSON."""
+        return {
+            "holds": self.holds,
+            "reasons": list(self.reasons),
+            "signed_by": self.signed_by,
+            "draft": self.draft,
+            "recomputed": None if self.recomputed is None else self.recomputed.as_dict(),
+            "unprotected": list(self.unprotected),
+        }
