@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from scipy.special import ndtri
 
 from privselect.certificates.claims import Point
+from privselect.selection import Selection
 from privselect.selection.search import LARGEST_EPSILON
 
 if TYPE_CHECKING:
@@ -27,17 +28,18 @@ def upper_curve(mechanism: Mechanism, total: Total) -> tuple[Point, ...]:
 
     Each delta is proved at its own epsilon, or at a smaller one: delta falls as epsilon grows.
     """
-
-    def upper(epsilon: float) -> float:
-        return float(mechanism.delta_at(epsilon).upper)
-
-    found = _descent(upper, min(_DEEPEST, 1e-3 * total.delta), max(total.upper, 1e-3))
+    found = _descent(upper_delta(mechanism), min(_DEEPEST, 1e-3 * total.delta), max(total.upper, 1e-3))
     found[total.upper] = min(total.delta, found.get(total.upper, 1.0))
     points, least = [], 1.0
     for epsilon in sorted(found):
         least = min(least, found[epsilon])
         points.append(Point(epsilon=epsilon, delta=least))
     return tuple(points)
+
+
+def upper_delta(mechanism: Mechanism) -> Callable[[float], float]:
+    """An upper bound on delta at one epsilon >= 0 after the other."""
+    return mechanism.upper_curve() if isinstance(mechanism, Selection) else lambda epsilon: float(mechanism.delta_at(epsilon).upper)
 
 
 def _descent(upper: Callable[[float], float], floor: float, scale: float) -> dict[float, float]:

@@ -68,6 +68,11 @@ class Selection(Mechanism):
         lowers = np.minimum(_each(self._lower, eps), uppers) if proved else None
         return Interval(None if lowers is None else plain(lowers), plain(uppers))
 
+    def upper_curve(self) -> Callable[[float], float]:
+        """The upper end of :meth:`delta_at` for epsilon >= 0, to be asked again and again: neighbouring epsilons share their work."""
+        curves = [accountant.curve() for accountant in self._accountants()]
+        return lambda epsilon: max(curve(epsilon) for curve in curves)
+
     def epsilon_at(self, delta: ArrayLike, *, accuracy: float | None = None) -> Interval:
         """The selection is (epsilon, delta)-DP: the least epsilon >= 0 for one or many deltas.
 
