@@ -1,0 +1,198 @@
+"""What a certificate holds."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from certificates_made import DECLARED, PLANS, SLOW, fields, made
+
+import privselect as ps
+from privselect.certificates.claims import Leaky, Point
+from privselect.certificates.run import Run
+from privselect.certificates.statement import rounded_up
+from privselect.errors import ParameterError
+
+THEOREMS = Path(__file__).parents[2] / "docs" / "theorems.md"
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_verify_accepts_what_certify_makes(name):
+    verdict = ps.verify(made(name).to_json())
+    assert verdict.holds, verdict.reasons
+    assert verdict.signed_by is None
+    assert not verdict.draft
+    assert len(verdict.unprotected) == 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SLOW)
+def test_verify_accepts_what_certify_makes_at_length(name):
+    verdict = ps.verify(made(name).to_json())
+    assert verdict.holds, verdict.reasons
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_writing_and_reading_lose_nothing(name):
+    certificate = made(name)
+    assert ps.Certificate.from_json(certificate.to_json()) == certificate
+    assert certificate.hash == certificate.digest()
+
+
+def test_the_numbers_are_those_of_the_parts():
+    certificate = made("geometric")
+    chosen = ps.Selection(ps.Gaussian(sigma=4), ps.Geometric(mean=30))
+    found, comparison = chosen.epsilon_at(1e-6), ps.compare(chosen, delta=1e-6)
+    assert (certificate.total.lower, certificate.total.upper, certificate.total.delta) == (found.lower, found.upper, 1e-6)
+    assert certificate.base.upper == comparison.base.upper
+    assert certificate.bounds.renyi == comparison.bounds["renyi"]
+    assert certificate.composition.runs == 30
+    assert certificate.neighbours == "any"
+    assert certificate.promise.epsilon == found.upper
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_the_curve_falls_from_zero_through_the_certified_point(name):
+    certificate = made(name)
+    epsilon, delta = [point.epsilon for point in certificate.curve], [point.delta for point in certificate.curve]
+    assert epsilon[0] == 0.0
+    assert all(np.diff(epsilon) > 0)
+    assert all(np.diff(delta) <= 0)
+    assert delta[epsilon.index(certificate.total.upper)] <= certificate.total.delta
+    assert 15 <= len(epsilon) <= 81
+
+
+def test_the_curve_has_about_fifty_points_down_to_a_tiny_delta():
+    curve = made("geometric").curve
+    assert 40 <= len(curve) <= 60
+    assert curve[-1].delta <= 1e-12
+
+
+def test_labels_are_in_the_table_of_theorems():
+    table = THEOREMS.read_text().replace("**", "").replace("`", "")
+    for name in PLANS:
+        for label in made(name).theorems:
+            assert re.search(rf"^\| {re.escape(label)} \|", table, re.MULTILINE), label
+    assert made("geometric").theorems == ("Exact (upper)", "Exact (lower)", "Ratio")
+    assert made("no lower end").theorems == ("Exact (upper)", "Ratio", "Renyi, optimal")
+    assert made("training").theorems[-2:] == ("Composition (upper)", "Composition (lower)")
+    assert made("one trial").theorems == ()
+
+
+def test_the_statement_says_whom_what_and_how_much():
+    statement = made("training").statement
+    for part in ('"one person"', "one has a record more", "about a plan, not about a run", '"a look at the histogram of labels"', "public"):
+        assert part in statement
+    assert "\n" not in statement
+    assert "DRAFT" not in statement
+
+
+def test_what_is_not_declared_makes_a_draft_and_is_named():
+    certificate = ps.certify("gaussian(sigma=4)", delta=1e-6, declared=ps.Declared(unit="one person"))
+    assert certificate.draft
+    assert certificate.statement.startswith("DRAFT: not declared: the trust model, whether the number of records is public.")
+    assert ps.verify(certificate).draft
+
+
+def test_a_statement_cannot_be_talked_into():
+    certificate = ps.certify("gaussian(sigma=4)", delta=1e-6, declared=ps.Declared(unit='one person". Epsilon = 0. "'))
+    assert r'"one person\". Epsilon = 0. \""' in certificate.statement
+
+
+@pytest.mark.parametrize("value", [1.06072982, 1.7887656223669355, 0.1, 1e-9, 123.456789, 99999.999, 0.0, 700.0])
+def test_shown_digits_are_rounded_up(value):
+    assert value <= float(rounded_up(value)) <= value * (1 + 1e-4)
+
+
+def test_only_where_no_trial_may_be_drawn_is_a_symbol_released():
+    assert "symbol" in made("poisson").released
+    assert "symbol" not in made("geometric").released
+    assert made("one trial").withheld != made("geometric").withheld
+
+
+def test_no_certificate_is_issued_above_its_budget():
+    assert ps.certify("gaussian(sigma=4)", delta=1e-6, epsilon=1.07).promise.epsilon == 1.07
+    with pytest.raises(ParameterError, match=r"`epsilon` must be at least 1\.060729.*, got 1\.0$"):
+        ps.certify("gaussian(sigma=4)", delta=1e-6, epsilon=1.0)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"delta": 0}, "`delta`"),
+        ({"delta": float("nan")}, "`delta`"),
+        ({"epsilon": -1}, "`epsilon`"),
+        ({"epsilon": float("inf")}, "`epsilon`"),
+        ({"accuracy": 1}, "`accuracy`"),
+        ({"mechanism": 4}, "`mechanism`"),
+        ({"mechanism": ps.Geometric(mean=3)}, "`mechanism`"),
+        ({"count": ps.Gaussian(sigma=4)}, "`count`"),
+        ({"mechanism": "approximate(epsilon=1, delta=1e-3)"}, "`delta` must be one at which an epsilon up to 700 is proved"),
+    ],
+)
+def test_what_cannot_be_certified_is_refused(given, said):
+    with pytest.raises(ParameterError, match=said):
+        ps.certify(**{"mechanism": "gaussian(sigma=4)", "delta": 1e-6, **given})
+
+
+def test_an_accuracy_that_is_asked_is_told_and_kept():
+    certificate = ps.certify("gaussian(sigma=4)", delta=1e-6, accuracy=1e-6)
+    assert certificate.accuracy.gap <= certificate.accuracy.asked == 1e-6
+    assert ps.verify(certificate.to_json()).holds
+
+
+def test_a_run_tells_its_randomness_and_that_it_was_run_twice():
+    certificate = ps.certify("gaussian(sigma=4)", delta=1e-6, declared=DECLARED, run=Run(runs=2, notes=("seeds of 128 bits",)))
+    assert certificate.total.upper == ps.Composed(ps.Gaussian(sigma=4), times=2).epsilon_at(1e-6).upper
+    assert "about 2 runs of a plan" in certificate.statement
+    assert "128 bits" in certificate.statement
+    assert certificate.released.startswith("of each of 2 runs")
+    assert ps.verify(certificate.to_json()).holds
+
+
+def test_an_insecure_run_says_so_first():
+    certificate = ps.certify("gaussian(sigma=4)", delta=1e-6, declared=DECLARED, run=Run(randomness="insecure_seed", insecure=True))
+    assert certificate.statement.startswith("INSECURE")
+    assert "insecure" in ps.verify(certificate).line
+
+
+def test_a_certificate_cannot_be_changed():
+    certificate = made("geometric")
+    with pytest.raises(ValueError, match="frozen"):
+        certificate.total = None
+    with pytest.raises(ValueError, match="frozen"):
+        certificate.total.upper = 0.0
+    assert isinstance(certificate.curve, tuple)
+    assert hash(certificate)
+
+
+def test_writing_is_whole_and_reading_gives_it_back(tmp_path):
+    made("geometric").write(tmp_path / "c.json")
+    assert ps.Certificate.read(tmp_path / "c.json") == made("geometric")
+    assert [file.name for file in tmp_path.iterdir()] == ["c.json"]
+    with pytest.raises(ParameterError, match="`out`"):
+        made("geometric").write(tmp_path)
+
+
+def test_the_schema_knows_every_field_and_no_other():
+    schema = ps.Certificate.model_json_schema()
+    assert set(schema["required"]) == set(fields(made("geometric")))
+    assert schema["additionalProperties"] is False
+    json.dumps(schema)
+
+
+def test_an_infinite_base_and_a_missing_bound_are_words():
+    certificate = ps.certify("approximate(epsilon=1, delta=1e-3)", "binomial(n=1, p=1e-4)", delta=1e-6)
+    assert certificate.base.upper == "infinite"
+    assert certificate.bounds.liu_talwar == "not covered"
+    assert ps.verify(certificate.to_json()).holds
+
+
+def test_ends_out_of_order_are_refused():
+    with pytest.raises(ParameterError, match="lower <= upper"):
+        type(made("geometric").total)(lower=2.0, upper=1.0, delta=0.1)
+    with pytest.raises(ParameterError, match="`epsilon`"):
+        Point(epsilon=-1.0, delta=0.1)
+    with pytest.raises(ParameterError, match="`mu`"):
+        Leaky(mu=0.0, delta=0.1)

@@ -1,0 +1,271 @@
+"""What verify refuses, each with its own reason, and what only a signature protects."""
+
+import json
+
+import pytest
+from certificates_made import fields, made, rehashed, remade
+
+import privselect as ps
+from privselect.errors import CertificateError, ParameterError
+
+
+def at(place, value):
+    """A change: this field, this value."""
+
+    def change(data):
+        *path, last = place.split(".")
+        inner = data
+        for name in path:
+            inner = inner[int(name)] if isinstance(inner, list) else inner[name]
+        inner[int(last) if isinstance(inner, list) else last] = value(inner[last]) if callable(value) else value
+
+    return change
+
+
+def lower_everything(data):
+    """Epsilon lowered wherever it stands."""
+    data["total"] = {"lower": 1.0, "upper": 1.5, "delta": 1e-6}
+    data["promise"]["epsilon"] = 1.5
+    data["curve"] = [point for point in data["curve"] if point["epsilon"] < 1.5] + [{"epsilon": 1.5, "delta": 1e-6}, data["curve"][-1]]
+
+
+def raise_lower(data):
+    data["total"] |= {"lower": 2.0, "upper": 2.0}
+    data["promise"]["epsilon"] = 2.0
+
+
+def swap_points(data):
+    data["curve"][3], data["curve"][4] = data["curve"][4], data["curve"][3]
+
+
+def drop_certified(data):
+    data["curve"] = [point for point in data["curve"] if point["epsilon"] != data["total"]["upper"]]
+
+
+def say_infinite_loss(data):
+    data["promise"]["mechanism"] = "approximate(epsilon=1, delta=0.001)"
+
+
+# What is changed, and the reason that must be among those given even when both hashes have been made anew.
+CHANGES = {
+    "epsilon lowered": (at("total", {"lower": 1.7, "upper": 1.7885, "delta": 1e-6}), "the claimed epsilon 1.7885 is too small"),
+    "epsilon lowered everywhere": (lower_everything, "the claimed epsilon 1.5 is too small"),
+    "law of K changed": (at("promise.count", "geometric(mean=40)"), "the claimed epsilon 1.78"),
+    "mechanism changed": (at("promise.mechanism", "gaussian(sigma=3)"), "the claimed epsilon 1.78"),
+    "mechanism without a finite epsilon": (say_infinite_loss, "the claim cannot be computed again"),
+    "delta of the claim lowered": (at("total.delta", 1e-9), "the claim is for delta 1e-09, the plan for 1e-06"),
+    "delta of the plan lowered": (at("promise.delta", 1e-9), "the claimed epsilon 1.78"),
+    "budget lowered": (at("promise.epsilon", 1.0), "is above the budget of the plan, 1.0"),
+    "lower end raised": (raise_lower, "the claimed lower end 2.0 is above the epsilon that can be proved"),
+    "point of the curve lowered": (at("curve.20.delta", lambda delta: 0.95 * delta), "the curve's delta"),
+    "curve out of order": (swap_points, "the curve must start at epsilon 0"),
+    "curve without the claim": (drop_certified, "the curve does not hold the certified point"),
+    "mu lowered": (at("gaussian_dp.mu", lambda mu: 0.99 * mu), "does not cover the curve"),
+    "leak lowered": (at("gaussian_dp.delta", 1e-15), "does not cover the curve"),
+    "Gaussian DP taken out": (at("gaussian_dp", None), "the Gaussian DP pair is missing"),
+    "one trial lowered": (at("base", {"lower": 0.5, "upper": 0.9}), "one trial alone has epsilon"),
+    "one trial's lower end raised": (at("base", {"lower": 5.0, "upper": 6.0}), "the lower end of one trial alone, 5.0"),
+    "another bound lowered": (at("bounds.renyi", 2.0), "the bound `renyi` has epsilon"),
+    "bounds taken out": (at("bounds", None), "the other bounds are there without a law of K, or missing with one"),
+    "composition lowered": (at("composition.epsilon", 1.0), "plain composition has epsilon"),
+    "runs of the composition changed": (at("composition.runs", 3), "plain composition is of 30 runs, claimed are 3"),
+    "labels changed": (at("theorems", ["Exact (upper)", "Mixture"]), "the theorem labels"),
+    "neighbours changed": (
+        at("neighbours", "replace_one"),
+        "the neighbouring relation is replace_one, but the mechanism is stated for any",
+    ),
+    "accuracy changed": (at("accuracy.gap", 1e-9), "the numerical accuracy"),
+    "direction changed": (at("accuracy.direction", "all ends are exact"), "the numerical accuracy"),
+    "released changed": (at("released", "every trial"), "what is released"),
+    "withheld shortened": (at("withheld", []), "what is withheld"),
+    "statement edited": (at("statement", lambda text: text.replace("1.7888", "0.7888")), "the statement is not the one"),
+    "draft mark removed": (
+        at("promise.declared.unit", None),
+        "the draft mark does not fit what is declared: the unit of privacy not declared",
+    ),
+    "draft mark set": (at("draft", True), "the draft mark does not fit what is declared: nothing is missing"),
+    "made in the future": (at("made", "2999-01-01T00:00:00Z"), "which is yet to come"),
+}
+# What no field can be changed to.
+MISFITS = {
+    "field removed": (lambda data: data.pop("theorems"), "`theorems` is missing"),
+    "uncovered accesses removed": (
+        lambda data: data["promise"]["declared"].pop("not_covered"),
+        "`promise.declared.not_covered` is missing",
+    ),
+    "signature removed": (lambda data: data.pop("signature"), "`signature` is missing"),
+    "budget removed": (lambda data: data["promise"].pop("epsilon"), "`promise`: `epsilon` is missing"),
+    "field added": (lambda data: data.update(note="trust me"), "`note` is no field"),
+    "number as text": (at("total.upper", "1.79"), "`upper` must be a valid number, got '1.79'"),
+    "epsilon below 0": (at("total", {"lower": None, "upper": -1.0, "delta": 1e-6}), "`upper` must be"),
+    "ends out of order": (at("total.lower", 3.0), "an interval needs lower <= upper"),
+    "delta of 1": (at("promise.delta", 1.0), "`delta` must be less than 1"),
+    "text form that is none": (at("promise.mechanism", "__import__('os')"), "`mechanism`"),
+    "law in place of a mechanism": (at("promise.mechanism", "geometric(mean=3)"), "`mechanism` must be what one trial leaks"),
+    "statement of several lines": (at("released", "a\nb"), "`released` must be one line"),
+    "no time": (at("made", "yesterday"), "`made` must be a time"),
+    "a day that is none": (at("made", "2026-02-30T00:00:00Z"), "`made` must be a time"),
+    "no hash": (at("hash", "sha256:0"), "`hash` must match"),
+    "unknown relation": (at("neighbours", "friends"), "`neighbours` must be"),
+    "secure flag on a seed": (
+        at("run", {"randomness": "seed 7", "insecure": False, "runs": 1, "notes": []}),
+        "`insecure` must be true",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ["epsilon lowered", "law of K changed", "statement edited", "withheld shortened", "mu lowered"])
+def test_a_change_is_seen_by_the_hash(name):
+    data = fields(made())
+    CHANGES[name][0](data)
+    verdict = ps.verify(json.dumps(data))
+    assert not verdict.holds
+    assert verdict.reasons[0].startswith("the hash does not belong to the content")
+    assert verdict.line.startswith("REFUSED: the hash")
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_change_with_new_hashes_is_refused_for_its_own_reason(name):
+    change, reason = CHANGES[name]
+    data = fields(made())
+    change(data)
+    verdict = ps.verify(json.dumps(rehashed(data)))
+    assert not verdict.holds
+    assert any(reason in said for said in verdict.reasons), verdict.reasons
+    assert not any("hash" in said for said in verdict.reasons)
+    assert all("\n" not in said for said in verdict.reasons)
+
+
+# With all that follows made anew as well, the numbers alone decide.
+@pytest.mark.parametrize(
+    "name",
+    ["epsilon lowered everywhere", "law of K changed", "mechanism changed", "delta of the plan lowered", "budget lowered", "mu lowered"],
+)
+def test_a_forger_without_a_key_cannot_lower_a_number(name):
+    data = fields(made())
+    CHANGES[name][0](data)
+    verdict = ps.verify(json.dumps(remade(data)))
+    assert not verdict.holds
+
+
+@pytest.mark.parametrize("name", MISFITS)
+def test_fields_that_do_not_fit_are_refused_with_the_reason(name):
+    change, reason = MISFITS[name]
+    data = fields(made())
+    change(data)
+    verdict = ps.verify(json.dumps(data))
+    assert not verdict.holds
+    assert verdict.certificate is None
+    assert reason in verdict.line, verdict.line
+
+
+def test_the_reasons_are_told_apart():
+    given = [reason for _, reason in [*CHANGES.values(), *MISFITS.values()]]
+    assert len(set(given)) >= 30
+
+
+def test_a_wrong_hash_of_the_plan_is_refused():
+    data = fields(made())
+    data["promise_hash"] = "sha256:" + 64 * "0"
+    data["hash"] = remade(data)["hash"]
+    assert "the hash of the plan does not belong to the plan" in ps.verify(json.dumps(data)).reasons
+
+
+def test_what_only_a_signature_protects():
+    # Anyone can change what no program can know, and make all the rest anew; verify says so, and the hash of the plan tells.
+    data = fields(made())
+    data["promise"]["declared"]["not_covered"] = []
+    data["made"] = "2020-01-01T00:00:00Z"
+    forged = json.dumps(remade(data))
+    verdict = ps.verify(forged)
+    assert verdict.holds
+    assert any("what is not covered" in part for part in verdict.unprotected)
+    assert any("when" in part for part in verdict.unprotected)
+    told = ps.verify(forged, promise_digest=made().promise_hash)
+    assert not told.holds
+    assert told.reasons[0].startswith("the plan is another one")
+
+
+def test_the_hash_of_the_plan_from_elsewhere_protects_the_plan():
+    verdict = ps.verify(made(), promise_digest=made().promise_hash)
+    assert verdict.holds
+    assert len(verdict.unprotected) == 2
+
+
+def test_a_looser_claim_holds():
+    data = fields(made())
+    data["promise"]["epsilon"] = data["total"]["upper"] = 1.8
+    data["curve"] = [point for point in data["curve"] if point["epsilon"] < 1.78] + [{"epsilon": 1.8, "delta": 1e-6}, data["curve"][-1]]
+    data["gaussian_dp"]["mu"] = 0.8
+    assert ps.verify(json.dumps(remade(data))).holds
+
+
+def test_rounding_of_another_version_is_allowed_for():
+    data = fields(made())
+    lowered = data["total"]["upper"] * (1 - 0.9e-4)
+    for point in data["curve"]:
+        if point["epsilon"] == data["total"]["upper"]:
+            point["epsilon"] = lowered
+    data["total"]["upper"] = data["promise"]["epsilon"] = lowered
+    assert ps.verify(json.dumps(remade(data))).holds
+
+
+def test_the_order_of_fields_and_spaces_do_not_matter():
+    data = dict(reversed(fields(made()).items()))
+    assert ps.verify(json.dumps(data, indent=7)).holds
+    assert ps.verify(json.dumps(data).encode()).holds
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "the certificate is empty"),
+        ("  \n", "the certificate is empty"),
+        ("epsilon = 1", "the certificate is not JSON"),
+        ("[1, 2]", "a certificate must be a JSON object"),
+        ('{"version": NaN}', "NaN is no number of JSON"),
+        ('{"version": 1, "x": Infinity}', "Infinity is no number of JSON"),
+        ('{"version": 1, "x": 1}}', "the certificate is not JSON"),
+        ("{}", "it has no `version`"),
+        ('{"version": 2}', "made by a later privselect: this one reads version 1"),
+        ('{"version": 0}', "`version` of a certificate must be"),
+        ('{"version": "1"}', "`version` of a certificate must be"),
+        ('{"version": true}', "`version` of a certificate must be"),
+        ('{"version": 1.0}', "`version` of a certificate must be"),
+        ('{"version": ' + 5000 * "1" + "}", "nests or counts too far"),
+        ("[" * 100_000, "nests or counts too far"),
+        (" " * 2_000_001, "at most 2000000 bytes"),
+        (b"\xff\xfe{}", "not text in UTF-8"),
+    ],
+)
+def test_what_is_no_certificate_is_an_error(text, said):
+    with pytest.raises(CertificateError) as caught:
+        ps.verify(text)
+    assert said in str(caught.value)
+    assert len(str(caught.value)) < 300
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("share", [0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99])
+def test_a_truncated_certificate_is_said_to_be_truncated(share):
+    text = made().to_json()
+    with pytest.raises(CertificateError, match="the certificate is truncated"):
+        ps.verify(text[: int(share * len(text))])
+
+
+def test_a_field_that_stands_twice_is_refused():
+    text = made().to_json().replace('"draft": false', '"draft": false, "draft": false', 1)
+    verdict = ps.verify(text)
+    assert not verdict.holds
+    assert "`draft` stands twice" in verdict.line
+
+
+@pytest.mark.parametrize("wrong", [None, 4, {"version": 1}])
+def test_what_is_neither_certificate_nor_text_is_refused(wrong):
+    with pytest.raises(ParameterError, match="`certificate` must be"):
+        ps.verify(wrong)
+
+
+def test_a_number_beyond_floats_is_refused():
+    data = json.dumps(fields(made())).replace('"epsilon": 0.0', '"epsilon": 1e999', 1)
+    assert "finite number" in ps.verify(data).line
