@@ -44,6 +44,12 @@ def test_the_core_loads_no_extra():
     assert not loaded_by(use) & EXTRAS
 
 
+def test_a_certificate_without_pydantic_asks_for_it():
+    use = "import sys; sys.modules['pydantic'] = None; import privselect as ps; ps.certify"
+    result = subprocess.run([sys.executable, "-c", use], capture_output=True, text=True, check=False)
+    assert result.stderr.splitlines()[-1].endswith("install it with: pip install 'privselect[certificates]'")
+
+
 @pytest.mark.parametrize("name", privselect.__all__)
 def test_every_public_name_is_there(name):
     assert getattr(privselect, name) is not None

@@ -196,3 +196,19 @@ def test_ends_out_of_order_are_refused():
         Point(epsilon=-1.0, delta=0.1)
     with pytest.raises(ParameterError, match="`mu`"):
         Leaky(mu=0.0, delta=0.1)
+
+
+def test_a_selection_inside_keeps_its_assumptions():
+    certificate = ps.certify("composed(selection(gaussian(sigma=4), geometric(mean=3)), gaussian(sigma=5))", delta=1e-6)
+    assert "in each selection in it, K is drawn from its law and never revealed" in certificate.statement
+    assert "only the winner" in certificate.released
+    assert "K, the number of trials" in certificate.withheld
+    assert "never revealed" not in made("one trial").statement
+
+
+def test_the_shared_curve_is_that_of_the_selection():
+    chosen = ps.Selection(ps.Gaussian(sigma=4), ps.Geometric(mean=30))
+    upper = chosen.upper_curve()
+    for epsilon in (0.0, 0.5, 1.0, 1.5, 2.0):
+        found = chosen.delta_at(epsilon)
+        assert found.lower <= upper(epsilon) <= found.upper * (1 + 2e-3)  # what the mesh leaves open

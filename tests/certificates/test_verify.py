@@ -4,6 +4,8 @@ import json
 
 import pytest
 from certificates_made import fields, made, rehashed, remade
+from hypothesis import given
+from hypothesis import strategies as st
 
 import privselect as ps
 from privselect.errors import CertificateError, ParameterError
@@ -96,6 +98,8 @@ MISFITS = {
     "signature removed": (lambda data: data.pop("signature"), "`signature` is missing"),
     "budget removed": (lambda data: data["promise"].pop("epsilon"), "`promise`: `epsilon` is missing"),
     "field added": (lambda data: data.update(note="trust me"), "`note` is no field"),
+    "field with a hostile name": (lambda data: data.update({"a\x1b[2Jb\n": 1}), r"`a\x1b[2Jb\n` is no field"),
+    "brackets in brackets": (at("statement", json.loads(300 * "[" + 300 * "]")), "does not fit version 1"),
     "number as text": (at("total.upper", "1.79"), "`upper` must be a valid number, got '1.79'"),
     "epsilon below 0": (at("total", {"lower": None, "upper": -1.0, "delta": 1e-6}), "`upper` must be"),
     "ends out of order": (at("total.lower", 3.0), "an interval needs lower <= upper"),
@@ -269,3 +273,35 @@ def test_what_is_neither_certificate_nor_text_is_refused(wrong):
 def test_a_number_beyond_floats_is_refused():
     data = json.dumps(fields(made())).replace('"epsilon": 0.0', '"epsilon": 1e999', 1)
     assert "finite number" in ps.verify(data).line
+
+
+LEAVES = st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats() | st.text(max_size=20) | st.just([]) | st.just({})
+
+
+@given(st.data())
+def test_whatever_is_changed_no_smaller_epsilon_is_accepted(data):
+    # Any leaf becomes any value, and the hashes are made anew: a verdict or a CertificateError, and never a smaller claim.
+    changed = fields(made("one trial"))
+    inner = changed
+    while True:
+        key = data.draw(st.sampled_from(sorted(inner)) if isinstance(inner, dict) else st.integers(0, len(inner) - 1))
+        if not isinstance(inner[key], dict | list) or not inner[key]:
+            break
+        inner = inner[key]
+    scale = st.floats(0.0, 2.0).map(lambda factor: factor * inner[key]) if isinstance(inner[key], float) else LEAVES
+    inner[key] = data.draw(LEAVES | scale)
+    try:
+        text = json.dumps(rehashed(changed))
+    except ParameterError:  # not finite: no JSON
+        text = json.dumps(changed)
+    try:
+        verdict = ps.verify(text)
+    except CertificateError:
+        return
+    if verdict.holds:
+        assert verdict.certificate.total.upper >= verdict.recomputed.upper * (1 - 1e-4)
+        assert verdict.certificate.promise.mechanism == "gaussian(sigma=4)"
+    else:
+        assert verdict.reasons
+    assert "\n" not in verdict.line
+    assert verdict.line.isprintable()

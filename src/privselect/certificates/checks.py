@@ -16,6 +16,7 @@ from privselect.certificates.gaussian_dp import covers, fitted
 from privselect.certificates.run import together
 from privselect.errors import PrivselectError
 from privselect.interval import Interval
+from privselect.parameters import shown
 from privselect.selection.compare import compare
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def check_numbers(certificate: Certificate) -> tuple[Interval | None, tuple[str,
             wrong += _check_bound(f"the bound `{name}`", getattr(certificate.bounds, name), value)
         wrong += _check_bound("plain composition", certificate.composition.epsilon, composition.epsilon)
         if certificate.composition.runs != composition.runs:
-            wrong.append(f"plain composition is of {composition.runs} runs, claimed are {certificate.composition.runs}")
+            wrong.append(f"plain composition is of {shown(composition.runs)} runs, claimed are {shown(certificate.composition.runs)}")
     return Interval(total.lower, total.upper), tuple(wrong)
 
 

@@ -33,11 +33,14 @@ class Frozen(BaseModel):
 def told(error: ValidationError) -> str:
     """The first complaint of pydantic, in one sentence."""
     first = error.errors(include_url=False)[0]
-    place = ".".join(str(part) for part in first["loc"] if not _is_branch(part))
+    # A name may be anyone's: shown without what a terminal would obey.
+    place = shortened(".".join(repr(part).strip("'\"") for part in first["loc"] if not _is_branch(part)))
+    if not place and first["type"] != "value_error":
+        return first["msg"].lower()
     if first["type"] == "missing":
         return f"`{place}` is missing"
     if first["type"] == "extra_forbidden":
-        return f"`{shortened(place)}` is no field that is known here"
+        return f"`{place}` is no field that is known here"
     if first["type"] == "value_error":
         reason = str(first["ctx"]["error"])
         if reason.startswith("must "):

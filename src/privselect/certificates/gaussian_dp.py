@@ -36,17 +36,14 @@ def covers(leaky: Leaky, curve: Sequence[Point]) -> bool:
     if len(curve) == 1:
         return True
     mu, clean = leaky.mu, 1.0 - leaky.delta
-    with np.errstate(divide="ignore", over="ignore"):
+    with np.errstate(all="ignore"):  # what is no number is not above anything
         slope = -np.diff(delta) / np.diff(np.exp(epsilon))
-        parallel = -0.5 * mu - ndtri(np.clip(slope / clean, 0.0, 1.0))
-    z = np.clip(parallel, epsilon[:-1] / mu, epsilon[1:] / mu)
-
-    def is_above(at: np.ndarray, wanted: np.ndarray) -> np.bool_:
-        gain, cost = ndtr(0.5 * mu - z), np.exp(at + log_ndtr(-0.5 * mu - z))
-        line = gain * (1.0 - _ROUNDING) - cost * (1.0 + _ROUNDING)
-        return np.all(leaky.delta + clean * line >= wanted)
-
-    return bool(is_above(epsilon[:-1], delta[:-1]) and is_above(epsilon[1:], delta[1:]))
+        z = np.clip(-0.5 * mu - ndtri(np.clip(slope / clean, 0.0, 1.0)), epsilon[:-1] / mu, epsilon[1:] / mu)
+        gain, log_cost = ndtr(0.5 * mu - z) * (1.0 - _ROUNDING), log_ndtr(-0.5 * mu - z)
+        return all(
+            bool(np.all(leaky.delta + clean * (gain - np.exp(at + log_cost) * (1.0 + _ROUNDING)) >= wanted))
+            for at, wanted in ((epsilon[:-1], delta[:-1]), (epsilon[1:], delta[1:]))
+        )
 
 
 def fitted(curve: Sequence[Point], delta: float) -> Leaky | None:

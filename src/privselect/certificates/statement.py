@@ -28,8 +28,9 @@ _RELATIONS = {
 }
 _PUBLIC = {True: "public", False: "not public", None: "not declared whether public"}
 _ASSUMED = (
-    "K is drawn from this law and never revealed, not even by timing; each trial draws its candidate independently, "
-    "from a law fixed before the data is touched; the score is part of what a trial's guarantee covers; and only the winner is released"
+    "K is drawn from its law and never revealed, not even by timing; each trial draws its candidate independently, from a law fixed "
+    "before the data is touched; the score is part of what a trial's guarantee covers; a trial that fails counts as one with the worst "
+    "score and is not run again; and only the winner is released"
 )
 _ASSUMED_ALONE = "the mechanism is run as described and nothing but its output is released"
 
@@ -55,8 +56,9 @@ def _sentences(promise: Promise, total: Total, base: Ends, neighbours: str, run:
         f"{_action(promise)}{together} is (epsilon, delta)-differentially private with epsilon = {rounded_up(total.upper)} "
         f"and delta = {write_value(total.delta)}{_alone(chosen, base)}."
     )
-    yield f"This holds if {_ASSUMED if isinstance(chosen, Selection) else _ASSUMED_ALONE}."
-    if any(isinstance(part, Selection) for part in parts_of(chosen)):
+    selects = any(isinstance(part, Selection) for part in parts_of(chosen))
+    yield f"This holds for {_times(1 if run is None else run.runs)} on the same data, if {_assumed(chosen, selects=selects)}."
+    if selects:
         yield f"How the score is private: {'not declared' if declared.score is None else _quoted(declared.score)}."
     yield f"Trust model: {'not declared' if declared.trust_model is None else _quoted(declared.trust_model)}."
     yield f"Number of records: {_PUBLIC[declared.records_public]}."
@@ -81,6 +83,12 @@ def _alone(chosen: Mechanism, base: Ends) -> str:
     if not isinstance(chosen, Selection):
         return ""
     return f"; one trial alone has epsilon = {rounded_up(base.upper) if base.upper != 'infinite' else 'infinity'} at this delta"
+
+
+def _assumed(chosen: Mechanism, *, selects: bool) -> str:
+    if isinstance(chosen, Selection):
+        return _ASSUMED
+    return f"{_ASSUMED_ALONE}; and if, in each selection in it, {_ASSUMED}" if selects else _ASSUMED_ALONE
 
 
 def _times(runs: int) -> str:
