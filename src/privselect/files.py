@@ -20,6 +20,8 @@ def check_target(name: str, path: str | Path, endings: Sequence[str] = ()) -> Pa
     try:
         if file.is_dir():
             raise ParameterError(f"`{name}` must be a file, got the directory {shown(str(path))}")
+        if file.exists() and not file.is_file():  # putting a file in the place of a device would remove the device
+            raise ParameterError(f"`{name}` must be a regular file, got {shown(str(path))}")
         if endings and file.suffix.lower() not in endings:
             raise ParameterError(f"`{name}` must end in {', '.join(endings)}, got {shown(str(path))}")
         if not file.parent.is_dir():

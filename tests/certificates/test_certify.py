@@ -1,6 +1,7 @@
 """What a certificate holds."""
 
 import json
+import os
 import re
 from pathlib import Path
 
@@ -173,6 +174,14 @@ def test_writing_is_whole_and_reading_gives_it_back(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["c.json"]
     with pytest.raises(ParameterError, match="`out`"):
         made("geometric").write(tmp_path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes")
+def test_what_is_no_regular_file_stays_what_it_is(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ParameterError, match="`out` must be a regular file"):
+        made("geometric").write(tmp_path / "pipe")
+    assert (tmp_path / "pipe").is_fifo()
 
 
 def test_the_schema_knows_every_field_and_no_other():
