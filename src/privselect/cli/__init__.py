@@ -71,11 +71,11 @@ def _app() -> typer.Typer:
     import typer
 
     from privselect.cli.adjust import adjust
+    from privselect.cli.certify import certify
     from privselect.cli.compare import compare
     from privselect.cli.delta import delta
     from privselect.cli.epsilon import epsilon
     from privselect.cli.plan import plan
-    from privselect.cli.certify import certify
     from privselect.cli.schema import schema
     from privselect.cli.sign import sign
     from privselect.cli.verify import verify

@@ -1,12 +1,13 @@
 """``privselect certify``."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from privselect.cli.options import AccuracyText, CountText, DeltaText, MechanismText
-from privselect.cli.reading import read_accuracy, read_budget, read_count, read_delta, read_mechanism
+from privselect.cli.options import AccuracyText, CountText, OptionalDelta, OptionalMechanism, PlanFile
+from privselect.cli.reading import read_accuracy, read_budget, read_count, read_delta, read_mechanism, read_promise
+from privselect.errors import ParameterError
 from privselect.files import check_target
 
 BudgetText = Annotated[
@@ -30,8 +31,9 @@ Out = Annotated[
 
 
 def certify(
-    mechanism: MechanismText,
-    delta: DeltaText,
+    plan: PlanFile = None,
+    mechanism: OptionalMechanism = None,
+    delta: OptionalDelta = None,
     count: CountText = None,
     epsilon: BudgetText = None,
     accuracy: AccuracyText = None,
@@ -43,18 +45,39 @@ def certify(
     out: Out = None,
 ) -> None:
     """Issue a certificate for a plan; `privselect verify` checks it."""
-    at, budget, within = read_delta(delta), read_budget(epsilon), read_accuracy(accuracy)
+    within = read_accuracy(accuracy)
+    promised = {"--mechanism": mechanism, "--delta": delta, "--count": count, "--epsilon": epsilon}
+    told: dict[str, Any] = {
+        "unit": unit,
+        "trust_model": trust_model,
+        "records_public": records_public,
+        "score": score,
+        "not_covered": not_covered,
+    }
     if out is not None:
         check_target("out", out)  # before the work begins
-    trial, law = read_mechanism(mechanism), read_count(count)
 
     from privselect.certificates.certify import certify as issue
-    from privselect.certificates.declared import Declared
 
-    declared = Declared(
-        unit=unit, trust_model=trust_model, records_public=records_public, score=score, not_covered=tuple(not_covered or ())
-    )
-    certificate = issue(trial, law, delta=at, epsilon=budget, declared=declared, accuracy=within)
+    if plan is not None:
+        both = [name for name, value in promised.items() if value is not None]
+        both += ["--" + name.replace("_", "-") for name, value in told.items() if value not in (None, [])]
+        if both:
+            raise ParameterError(f"a plan file says all that is promised and declared, got {str(plan)!r} and {both[0]}")
+        promise = read_promise(plan)
+        certificate = issue(
+            promise.mechanism, promise.count, delta=promise.delta, epsilon=promise.epsilon, declared=promise.declared, accuracy=within
+        )
+    else:
+        if mechanism is None or delta is None:
+            raise ParameterError(f"a certificate needs --mechanism and --delta, or a plan file, got no {_first_missing(promised)}")
+        at, budget = read_delta(delta), read_budget(epsilon)
+        trial, law = read_mechanism(mechanism), read_count(count)
+
+        from privselect.certificates.declared import Declared
+
+        declared = Declared(**{**told, "not_covered": tuple(not_covered or ())})
+        certificate = issue(trial, law, delta=at, epsilon=budget, declared=declared, accuracy=within)
     if out is None:
         print(certificate.to_json(), end="")
         return
@@ -62,3 +85,7 @@ def certify(
     print(certificate.statement)
     print(f"{'draft ' if certificate.draft else ''}certificate written to {out}")
     print(f"hash of the plan: {certificate.promise_hash}")
+
+
+def _first_missing(promised: dict[str, str | None]) -> str:
+    return next(name for name, value in promised.items() if value is None)

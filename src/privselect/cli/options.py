@@ -1,15 +1,21 @@
 """The options that commands share: name, placeholder and help, each said once."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-MechanismText = Annotated[str, typer.Option("--mechanism", metavar="M", help="What one trial leaks, such as gaussian(sigma=4).")]
+_MECHANISM = typer.Option("--mechanism", metavar="M", help="What one trial leaks, such as gaussian(sigma=4).")
+MechanismText = Annotated[str, _MECHANISM]
+OptionalMechanism = Annotated[str | None, _MECHANISM]
 CountText = Annotated[
     str | None,
     typer.Option("--count", metavar="C", help="The law of K, the number of trials, such as geometric(mean=300). Without it: one trial."),
 ]
-DeltaText = Annotated[str, typer.Option("--delta", metavar="D", help="A number in (0, 1).")]
+_DELTA = typer.Option("--delta", metavar="D", help="A number in (0, 1).")
+DeltaText = Annotated[str, _DELTA]
+OptionalDelta = Annotated[str | None, _DELTA]
+PlanFile = Annotated[Path | None, typer.Argument(metavar="[PLAN]", help="A plan file, in place of the options.", show_default=False)]
 AccuracyText = Annotated[
     str | None,
     typer.Option("--accuracy", metavar="A", help="How far the two ends may be apart, relative; refused where it cannot be reached."),

@@ -5,12 +5,11 @@ from typing import Annotated
 
 import typer
 
-from privselect.cli.options import AsJson
+from privselect.cli.options import AsJson, OptionalDelta, PlanFile
 from privselect.cli.printing import print_json
 from privselect.cli.reading import read_budget, read_delta
 from privselect.errors import ParameterError
 
-PlanPath = Annotated[Path | None, typer.Argument(metavar="[PLAN]", help="A plan file, in place of the options.", show_default=False)]
 OpenMechanism = Annotated[
     str | None, typer.Option("--mechanism", metavar="M", help="What one trial leaks, such as gaussian(sigma=?) or gaussian(sigma=4).")
 ]
@@ -19,16 +18,15 @@ OpenCount = Annotated[
     typer.Option("--count", metavar="C", help="The law of K, such as geometric(mean=30) or geometric(mean=?). Without it: one trial."),
 ]
 Budget = Annotated[str | None, typer.Option("--epsilon", metavar="E", help="The budget for everything that is released, above 0.")]
-AtDelta = Annotated[str | None, typer.Option("--delta", metavar="D", help="A number in (0, 1).")]
 OutFile = Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write the plan into this .toml file.")]
 
 
 def plan(
-    file: PlanPath = None,
+    file: PlanFile = None,
     mechanism: OpenMechanism = None,
     count: OpenCount = None,
     epsilon: Budget = None,
-    delta: AtDelta = None,
+    delta: OptionalDelta = None,
     json: AsJson = False,
     out: OutFile = None,
 ) -> None:
@@ -51,7 +49,7 @@ def plan(
     else:
         from privselect.planning.plan import plan as solve
 
-        answer = solve(str(mechanism), count, epsilon=read_budget(str(epsilon)), delta=read_delta(str(delta)))
+        answer = solve(str(mechanism), count, epsilon=float(read_budget(epsilon) or 0.0), delta=read_delta(str(delta)))
     if out is not None:
         from privselect.planning.plan_file import write_plan
 

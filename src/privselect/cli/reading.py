@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from privselect.errors import ParameterError, TextFormError
-from privselect.parameters import ACCURACIES, OPEN_UNIT, POSITIVE, REAL, Range, check_number, shown
 from privselect.parameters import ACCURACIES, NON_NEGATIVE, OPEN_UNIT, REAL, Range, check_number, shown
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from privselect.certificates.promise import Promise
     from privselect.counts import Count
     from privselect.mechanisms import Mechanism
 
@@ -23,9 +25,6 @@ def read_epsilon(text: str) -> float:
     return _number("epsilon", text, REAL)
 
 
-def read_budget(text: str) -> float:
-    """``--epsilon`` as a budget."""
-    return _number("epsilon", text, POSITIVE)
 def read_budget(text: str | None) -> float | None:
     """``--epsilon`` as a budget, which may be left out."""
     return None if text is None else _number("epsilon", text, NON_NEGATIVE)
@@ -58,6 +57,16 @@ def read_count(text: str | None) -> Count | None:
     if not isinstance(described, Count):
         raise TextFormError(f"--count needs a law of K, such as geometric(mean=300), got the mechanism {described}")
     return described
+
+
+def read_promise(file: Path) -> Promise:
+    """What a plan file promises; refused while a number in it is open."""
+    from privselect.planning.plan_file import read_plan
+
+    plan = read_plan(file)
+    if plan.is_open:
+        raise ParameterError(f"the plan must have no ? left: solve for it with `privselect plan {file} --out`, got {shown(str(file))}")
+    return plan.promise()
 
 
 def select(mechanism: Mechanism, count: Count | None) -> Mechanism:

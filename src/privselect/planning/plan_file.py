@@ -1,0 +1,145 @@
+"""The plan file: one TOML file that says what is to be run and within which budget. docs/plan.md tells every field."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from privselect.certificates.declared import Declared
+from privselect.certificates.frozen import Frozen
+from privselect.certificates.promise import Promise
+from privselect.errors import ParameterError
+from privselect.files import check_target, unwritable, write_whole
+from privselect.parameters import shown
+from privselect.planning.plan import Plan, checked, plan
+from privselect.planning.question import read_count, read_mechanism
+from privselect.sketch import Sketch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+VERSION = 1
+_MOST_BYTES = 1_000_000
+
+
+class Asked(Frozen):
+    """The question that a plan answers, its unknown written as ``?``."""
+
+    mechanism: str
+    count: str | None = None
+
+
+class PlanFile(Frozen):
+    """The fields of a plan file: a promise, the version of this schema, and the question it answers, if any."""
+
+    version: Literal[1]
+    mechanism: str
+    count: str | None = None
+    epsilon: float
+    delta: float
+    asked: Asked | None = None
+    declared: Declared = Declared()
+
+    def promise(self) -> Promise:
+        """What is promised: the hash of a plan is that of its promise."""
+        return Promise(mechanism=self.mechanism, count=self.count, epsilon=self.epsilon, delta=self.delta, declared=self.declared)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a number is still to be solved for."""
+        return isinstance(read_mechanism(self.mechanism), Sketch) or (self.count is not None and isinstance(read_count(self.count), Sketch))
+
+    def plan(self) -> Plan:
+        """Solve for what is open; where nothing is, the cost of what is described, refused where it exceeds the budget."""
+        if self.is_open:
+            return plan(self.mechanism, self.count, epsilon=self.epsilon, delta=self.delta)
+        asked = None if self.asked is None else (self.asked.mechanism, self.asked.count)
+        return replace(checked(self.mechanism, self.count, epsilon=self.epsilon, delta=self.delta), asked=asked)
+
+
+def read_plan(path: str | Path) -> PlanFile:
+    """A plan file, or one clear sentence on why it is none."""
+    file = Path(path)
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise ParameterError(f"a plan must be a file that can be read, got {shown(str(path))} ({error.strerror})") from None
+    if len(content) > _MOST_BYTES:
+        raise ParameterError(f"a plan must have at most {_MOST_BYTES} bytes, got {len(content)}")
+    try:
+        fields = tomllib.loads(content.decode("utf-8"))
+    except UnicodeDecodeError:
+        raise ParameterError(f"a plan must be text in UTF-8, got {shown(str(path))}") from None
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ParameterError(f"a plan must be TOML, got {shown(str(path))} ({error})") from None
+    return _checked_fields(fields)
+
+
+def plan_file_of(answer: Plan, declared: Declared | None = None) -> PlanFile:
+    """The file of a plan."""
+    return PlanFile(
+        version=1,
+        mechanism=str(answer.mechanism),
+        count=None if answer.count is None else str(answer.count),
+        epsilon=answer.epsilon,
+        delta=answer.delta,
+        asked=None if answer.asked is None else Asked(mechanism=answer.asked[0], count=answer.asked[1]),
+        declared=Declared() if declared is None else declared,
+    )
+
+
+def write_plan(answer: Plan, path: str | Path, declared: Declared | None = None) -> None:
+    """Write a plan file, whole or not at all."""
+    file = check_target("out", path, (".toml",))
+    content = "\n".join(_lines(plan_file_of(answer, declared))) + "\n"
+    try:
+        write_whole(file, content.encode("utf-8"))
+    except OSError as error:
+        raise unwritable("out", file, error) from None
+
+
+def _checked_fields(fields: dict[str, Any]) -> PlanFile:
+    version = fields.get("version")
+    if isinstance(version, int) and not isinstance(version, bool) and version > VERSION:
+        raise ParameterError(f"`version` of a plan must be {VERSION}, got {version}: it was made by a later privselect")
+    return PlanFile(**fields)
+
+
+def _lines(file: PlanFile) -> Iterator[str]:
+    yield "# A plan of privselect: read it back with `privselect plan`, certify it with `privselect certify`."
+    yield f"version = {file.version}"
+    yield from _entries(file.model_dump(exclude={"version", "asked", "declared"}))
+    if file.asked is not None:
+        yield from ("", "[asked]  # the question, its unknown written as ?", *_entries(file.asked.model_dump()))
+    said = list(_entries(file.declared.model_dump()))
+    yield from ("", "[declared]  # what no program can know; a certificate without the first three is a draft")
+    yield from said
+    for name, example in _EXAMPLES.items():
+        if not any(line.startswith(f"{name} = ") for line in said):
+            yield f"# {name} = {example}"
+
+
+_EXAMPLES = {
+    "unit": '"one person"',
+    "trust_model": '"central: the curator sees the data"',
+    "records_public": "true",
+    "score": '"computed from the released model and public data"',
+    "not_covered": '["the data was looked at to choose the search space"]',
+}
+
+
+def _entries(fields: dict[str, Any]) -> Iterator[str]:
+    for name, value in fields.items():
+        if value is not None and value != ():
+            yield f"{name} = {_toml(value)}"
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple | list):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    return repr(value) if isinstance(value, int | float) else json.dumps(value, ensure_ascii=False)  # a JSON string is one of TOML

@@ -1,0 +1,101 @@
+"""``privselect plan``: what it prints, what it writes, how it refuses."""
+
+import json
+
+import pytest
+
+from privselect.cli import main
+
+ASKED = ["plan", "--epsilon", "2", "--delta", "1e-6", "--mechanism", "gaussian(sigma=?)", "--count", "geometric(mean=30)"]
+
+
+def run(arguments, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main([str(argument) for argument in arguments])
+    printed = capsys.readouterr()
+    return stop.value.code, printed.out, printed.err
+
+
+def test_the_plan_is_printed(capsys):
+    code, out, err = run(ASKED, capsys)
+    assert (code, err) == (0, "")
+    for said in (
+        "gaussian(sigma=3.5",
+        "geometric(mean=30)",
+        "epsilon 2 at delta 1e-06",
+        "by the paper's bound",
+        "30 expected",
+        "best 1% with 23.3%",
+    ):
+        assert said in out
+
+
+def test_json_has_the_solved_texts_and_the_interval(capsys):
+    code, out, _ = run([*ASKED, "--json"], capsys)
+    told = json.loads(out)
+    assert code == 0
+    assert told["mechanism"].startswith("gaussian(sigma=3.5")
+    assert told["count"] == "geometric(mean=30)"
+    assert 1.999 < told["epsilon"]["lower"] <= told["epsilon"]["upper"] <= 2
+    assert set(told["instead"]) == {"paper", "renyi", "composition"}
+    assert set(told["trials"]) == {"expected", "quantiles", "probability_of_zero", "chance_of_best"}
+
+
+def test_the_file_is_read_back(capsys, tmp_path):
+    file = tmp_path / "plan.toml"
+    code, out, _ = run([*ASKED, "--out", file], capsys)
+    assert code == 0
+    assert f"plan written to {file}" in out
+    code, again, _ = run(["plan", file, "--json"], capsys)
+    assert code == 0
+    assert json.loads(again)["mechanism"] in out
+
+
+def test_a_plan_is_certified_and_the_certificate_verified_against_it(capsys, tmp_path):
+    plan, certificate = tmp_path / "plan.toml", tmp_path / "certificate.json"
+    assert run([*ASKED, "--out", plan], capsys)[0] == 0
+    code, out, _ = run(["certify", plan, "--out", certificate], capsys)
+    assert code == 0
+    assert out.startswith("DRAFT: not declared")
+    told = json.loads(certificate.read_text())
+    assert told["promise"]["epsilon"] == 2
+    assert told["total"]["upper"] <= 2
+    code, out, _ = run(["verify", certificate, "--plan", plan], capsys)
+    assert code == 0
+    assert "unsigned" in out.splitlines()[0]
+    plan.write_text(plan.read_text().replace("epsilon = 2.0", "epsilon = 2.5"))
+    code, out, _ = run(["verify", certificate, "--plan", plan], capsys)
+    assert code == 1
+    assert "the plan is another one" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["plan"], "a plan needs --mechanism, --epsilon and --delta, or a plan file, got no --mechanism"),
+        ([*ASKED[:5]], "got no --mechanism"),
+        ([*ASKED, "plan.toml"], "a plan is read from a file or made from options"),
+        (["plan", "nowhere.toml"], "must be a file that can be read"),
+        ([*ASKED, "--out", "plan.json"], "`out` must end in .toml"),
+        ([*ASKED, "--out", "nowhere/plan.toml"], "`out` must be a file in a folder that exists"),
+        ([word.replace("sigma=?", "sigma=4") for word in ASKED], "exactly one number must be left open"),
+        ([word.replace("mean=30", "mean=?") for word in ASKED], "exactly one number must be left open"),
+        ([word.replace("1e-6", "1") for word in ASKED], "`delta` must be in (0, 1), got '1'"),
+        (["plan", "--epsilon", "0", *ASKED[3:]], "`epsilon` must be in (0, inf), got 0"),
+        (["certify"], "a certificate needs --mechanism and --delta, or a plan file, got no --mechanism"),
+        (
+            ["certify", "plan.toml", "--unit", "one person"],
+            "a plan file says all that is promised and declared, got 'plan.toml' and --unit",
+        ),
+        (["certify", "nowhere.toml"], "must be a file that can be read"),
+        (["epsilon", "--mechanism", "gaussian(sigma=?)", "--delta", "1e-6"], "a ? can be solved for by `privselect plan` alone"),
+        (["epsilon", "--mechanism", "gaussian(sigma=4)", "--count", "fixed(k=?)", "--delta", "1e-6"], "a ? can be solved for by"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_code_2(arguments, said, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run(arguments, capsys)
+    assert (code, out) == (2, "")
+    assert said in err
+    assert err.count("\n") == 1
+    assert not list(tmp_path.iterdir())
