@@ -30,10 +30,14 @@ $(STAMP): pyproject.toml
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
-demo: install  ## every bound for the paper's DP-SGD example, as a table and as build/demo.png
+demo: install  ## every bound for the paper's DP-SGD example, and a plan for a budget with its certificate, in build/
 	@mkdir -p build
 	$(BIN)/privselect compare --mechanism 'dpsgd(noise_multiplier=1.1, sampling_probability=256/60000, steps=14063)' \
 		--count 'geometric(mean=30)' --delta 1e-6 --plot build/demo.png
+	$(BIN)/privselect plan --mechanism 'dpsgd(noise_multiplier=?, sampling_probability=256/60000, steps=14063)' \
+		--count 'geometric(mean=30)' --epsilon 2 --delta 1e-6 --out build/plan.toml
+	$(BIN)/privselect certify build/plan.toml --out build/certificate.json
+	$(BIN)/privselect verify build/certificate.json --plan build/plan.toml
 
 test: install  ## the tests, in a few minutes
 	$(TEST)

@@ -11,9 +11,26 @@ from privselect.cli import main
 
 REPOSITORY = Path(__file__).parent.parent
 README = (REPOSITORY / "README.md").read_text()
-BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README, flags=re.DOTALL | re.MULTILINE)
-PYTHON = [code for language, code in BLOCKS if language == "python"]
-COMMANDS = [line for language, code in BLOCKS if language == "sh" for line in code.replace("\\\n", " ").splitlines()]
+PAGES = {path.name: path.read_text() for path in (REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md")))}
+
+
+def blocks_of(page: str) -> list[tuple[str, str]]:
+    return re.findall(r"^```(\w+)\n(.*?)^```$", page, flags=re.DOTALL | re.MULTILINE)
+
+
+def lines_of(code: str) -> list[str]:
+    return code.replace("\\\n", " ").splitlines()
+
+
+BLOCKS = blocks_of(README)
+PYTHON = [pytest.param(code, id=name) for name, page in PAGES.items() for language, code in blocks_of(page) if language == "python"]
+COMMANDS = [line for language, code in BLOCKS if language == "sh" for line in lines_of(code)]
+# One page is read from top to bottom, in one folder: a command may use the file that an earlier one wrote.
+SESSIONS = [
+    pytest.param(commands, id=name)
+    for name, page in PAGES.items()
+    if (commands := [line for kind, code in blocks_of(page) if kind == "sh" for line in lines_of(code) if line.startswith("privselect ")])
+]
 
 
 def test_the_first_blocks_are_the_two_commands():
@@ -44,10 +61,14 @@ def test_the_table_of_numbers_is_true():
     assert [float(number) for number in said] == [pytest.approx(number, abs=5e-4) for number in true]
 
 
-@pytest.mark.parametrize("command", [command for command in COMMANDS if command.startswith("privselect ")])
-def test_commands_run(command, capsys, tmp_path, monkeypatch):
+@pytest.mark.parametrize("commands", SESSIONS)
+def test_commands_run_one_after_the_other(commands, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(SystemExit) as stop:
-        main(shlex.split(command)[1:])
-    assert stop.value.code == 0
-    assert capsys.readouterr().out
+    key = ""
+    for command in commands:
+        with pytest.raises(SystemExit) as stop:
+            main(shlex.split(command.replace("PUBLIC_KEY", key), comments=True)[1:])
+        printed = capsys.readouterr()
+        assert stop.value.code == 0, (command, printed.err)
+        assert printed.out
+        key = next(iter(re.findall(r"\b[0-9a-f]{64}\b", printed.out)), key) if "--new-key" in command else key
