@@ -11,9 +11,11 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-_LARGEST_DEGREE = 256  # Horner's rule is then right to 1e-13
+# Horner's rule of degree n on positive terms is right to 3n units of 2^-53: two for the products and sums, one for 1-u. That is 4e-13.
+_LARGEST_DEGREE = 1024
 _WIDEST = 500.0  # in logs: all coefficients that matter are proper floats
 _ENTRIES = 1 << 21  # of the (u, k) matrix held at a time: 16 MB
+_AT_A_TIME = 1 << 14  # values of u that stay in the processor's cache through all steps
 
 
 class Table:
@@ -56,16 +58,29 @@ class Table:
 def _log_polynomial(powers: Floats, sizes: Floats, u: Floats) -> Floats:
     """``log sum exp(size) (1-u)^power`` by Horner's rule: all terms are positive, and the least one never vanishes."""
     top = sizes.max()
-    coefficients = np.zeros(int(powers[-1] - powers[0]) + 1)
-    coefficients[(powers - powers[0]).astype(np.intp)] = np.exp(sizes - top)
-    z, value = 1.0 - u, np.full_like(u, coefficients[-1])
-    for coefficient in coefficients[-2::-1]:
-        value *= z
-        if coefficient:
-            value += coefficient
+    coefficients, gaps = np.exp(sizes - top).tolist(), np.diff(powers).astype(np.intp).tolist()
+    value = np.empty_like(u)
+    for first in range(0, len(u), _AT_A_TIME):
+        part = slice(first, first + _AT_A_TIME)
+        value[part] = _horner(coefficients, gaps, 1.0 - u[part])
     with np.errstate(divide="ignore"):
         lowest = powers[0] * np.log1p(-u) if powers[0] else 0.0
     return np.asarray(np.log(value) + lowest + top)
+
+
+def _horner(coefficients: list[float], gaps: list[int], z: Floats) -> Floats:
+    """``c_0 + z^gap_1 (c_1 + z^gap_2 (c_2 + ...))``; a power by squaring is off by no more than by single factors."""
+    value = np.full_like(z, coefficients[-1])
+    for coefficient, gap in zip(coefficients[-2::-1], gaps[::-1], strict=True):
+        left, power = gap, z
+        while left:
+            if left & 1:
+                value *= power
+            left >>= 1
+            if left:
+                power = power * power
+        value += coefficient
+    return value
 
 
 def _log_sum(rows: Floats) -> Floats:
