@@ -53,6 +53,7 @@ _HOME = {
     "verify": "certificates.verify",
     "Certificate": "certificates.certificate",
     "Declared": "certificates.declared",
+    "design": "planning.design",
 }
 
 __all__ = ["errors", *_HOME]  # noqa: PLE0604
@@ -90,6 +91,7 @@ if TYPE_CHECKING:
     from privselect.planning.adjust import adjust as adjust
     from privselect.planning.plan import Plan as Plan
     from privselect.planning.plan import plan as plan
+    from privselect.planning.design import design as design
     from privselect.selection import Selection as Selection
     from privselect.selection.compare import compare as compare
     from privselect.sketch import UNKNOWN as UNKNOWN

@@ -74,6 +74,7 @@ def _app() -> typer.Typer:
     from privselect.cli.certify import certify
     from privselect.cli.compare import compare
     from privselect.cli.delta import delta
+    from privselect.cli.design import design
     from privselect.cli.epsilon import epsilon
     from privselect.cli.plan import plan
     from privselect.cli.schema import schema
@@ -90,7 +91,7 @@ def _app() -> typer.Typer:
         rich_markup_mode=None,
     )
     app.callback()(version)
-    for command in (epsilon, delta, compare, plan, adjust, certify, verify, sign, schema):
+    for command in (epsilon, delta, compare, plan, adjust, certify, verify, sign, schema, design):
         app.command()(command)
     return app
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from privselect.errors import ParameterError, TextFormError
 from privselect.parameters import ACCURACIES, NON_NEGATIVE, OPEN_UNIT, REAL, Range, check_number, shown
+from privselect.parameters import ACCURACIES, OPEN_UNIT, POSITIVE, REAL, Range, check_number, shown, whole
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,6 +34,21 @@ def read_budget(text: str | None) -> float | None:
 def read_accuracy(text: str | None) -> float | None:
     """``--accuracy``, which may be left out."""
     return None if text is None else _number("accuracy", text, ACCURACIES)
+
+
+def read_tau(text: str) -> float:
+    """``--tau``."""
+    return _number("tau", text, OPEN_UNIT)
+
+
+def read_cap(text: str) -> int:
+    """``--cap``."""
+    return int(_number("cap", text, whole(1)))
+
+
+def read_mean(text: str | None) -> float | None:
+    """``--mean``, which may be left out."""
+    return None if text is None else _number("mean", text, POSITIVE)
 
 
 def read_mechanism(text: str) -> Mechanism:

@@ -1,0 +1,206 @@
+"""The search of **Design**: cutting planes over score orders, cut between a feasible law and the programme's own."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from privselect.counts import Finite, Geometric
+from privselect.errors import NotCoveredError
+from privselect.planning.cuts import Order, worst_order
+from privselect.planning.programme import Programme
+from privselect.selection.selection import Selection
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from privselect.counts.base import Count
+    from privselect.interval import Interval
+    from privselect.mechanisms import Mechanism
+    from privselect.planning.goal import Goal
+
+    Floats = NDArray[np.float64]
+
+_CLOSE = 5e-4  # between the programme's bound and the best law found, relative: the search ends
+_ROUNDS = 120
+_TRIES = 24  # to turn the programme's law into a certified one
+_LOOSE = 0.05  # tolerance for orders at the programme's own law, which may be far off
+_FINE = 2e-3
+_RAREST = 1e-9  # P(K >= 1) below this is no law for anyone
+_STEP = 0.5  # of the way from the feasible law to the programme's
+
+
+class Search:
+    """Laws of K for one mechanism and one goal: what they leak, the best one under the cuts known so far, and a certified one.
+
+    The cuts are orders of the pairs that dominate the mechanism, as certificates are about those. What bounds the best chance of any law
+    is made of the same orders on pairs below the mechanism (:meth:`at_most`).
+    """
+
+    def __init__(self, mechanism: Mechanism, goal: Goal) -> None:
+        self.mechanism, self.goal = mechanism, goal
+        self.orders: list[tuple[int, Order]] = []  # with the place of their bracket
+        self.rounds = 0
+        alone = max(float(b.upper.hockey_stick(goal.epsilon, side=-1)) for b in mechanism.brackets) / goal.delta
+        if alone * _RAREST > 1.0:
+            raise NotCoveredError(
+                f"no law of K with P(K >= 1) above {_RAREST:g} is ({goal.epsilon:g}, {goal.delta:g})-DP here: "
+                f"one trial alone has delta {mechanism.delta_at(goal.epsilon).upper:.3g} at epsilon {goal.epsilon:g}"
+            )
+        self.programme = self._programme(min(1.0 / alone, 1.0) if alone > 0.0 else 1.0)
+        # Where all scores are equal the winner is like any single trial: P(K >= 1) times the delta of one.
+        self.programme.add(np.full(goal.cap, alone))
+
+    def _programme(self, share: float) -> Programme:
+        return Programme(self.goal.values, None if self.goal.mean is None else float(self.goal.mean), share)
+
+    # -- what a law leaks -----------------------------------------------------------------------------------------------------
+
+    def leaks(self, pmf: Floats, tolerance: float = _FINE) -> float:
+        """About how much this law leaks at epsilon, in units of delta; the orders found become cuts."""
+        law = self.goal.as_finite(pmf)
+        if law is None:
+            return 0.0
+        for place, bracket in enumerate(self.mechanism.brackets):
+            order = worst_order(bracket.upper, law, self.goal.epsilon, tolerance)
+            if order is not None:
+                self.orders.append((place, order))
+                self.programme.add(order.coefficients(bracket.upper, self.goal.epsilon, self.goal.cap) / self.goal.delta)
+        return self.programme.excess(pmf)
+
+    def certified(self, law: Finite) -> tuple[float, Interval | None]:
+        """A proved bound on what it leaks, in units of delta; and its epsilon, where that is certified to be small enough."""
+        selection = Selection(self.mechanism, law)
+        excess = float(selection.delta_at(self.goal.epsilon).upper) / self.goal.delta
+        if excess > 1.0:
+            return excess, None
+        found = selection.epsilon_at(self.goal.delta)
+        return excess, found if found.upper <= self.goal.epsilon else None
+
+    # -- the search -----------------------------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Cutting planes until the bound and the best feasible law meet, as far as estimates tell."""
+        centre = self._first()
+        for _ in range(_ROUNDS):
+            found = self.programme.solve()
+            if found is None or found.bound <= self._value(centre) * (1.0 + _CLOSE):
+                break
+            self.rounds += 1
+            at_found = self.leaks(found.pmf, _LOOSE)
+            if at_found <= 1.0:
+                at_found = self.leaks(found.pmf)
+            between = (1.0 - _STEP) * centre + _STEP * found.pmf
+            at_between = self.leaks(between)
+            if at_between <= 1.0:
+                centre, beyond, excess = between, found.pmf, at_found
+            else:
+                beyond, excess = between, at_between
+            here = self.programme.excess(centre)
+            if excess <= 1.0:
+                centre = beyond
+            elif here < 1.0:
+                # What a law leaks is convex along the way: up to here it is at most the chord.
+                step = (1.0 - here) / (excess - here)
+                centre = (1.0 - step) * centre + step * beyond
+            else:
+                centre = self._scaled(centre, 1.0 / here)
+        self.centre = centre
+
+    def _first(self) -> Floats:
+        """A geometric law, with as much of K = 0 as it takes."""
+        cap, mean = self.goal.cap, math.inf if self.goal.mean is None else float(self.goal.mean)
+        k = np.arange(cap + 1.0)
+        pmf = np.exp(Geometric(mean=max(min(mean, 0.5 * cap), 1.0), cap=cap).log_pmf(k))
+        pmf = self._scaled(pmf, min(1.0, mean / float(pmf @ k)))
+        return self._scaled(pmf, min(1.0, 1.0 / max(self.leaks(pmf), 1e-300)))
+
+    def _value(self, pmf: Floats) -> float:
+        return float(self.goal.values @ pmf[1:])
+
+    @staticmethod
+    def _scaled(pmf: Floats, share: float) -> Floats:
+        """The same with K = 0 instead, the rest of the time: what is leaked falls by just this share."""
+        scaled = pmf * share
+        scaled[0] += 1.0 - share
+        return scaled
+
+    # -- its results ----------------------------------------------------------------------------------------------------------
+
+    def best(self) -> tuple[Finite, Interval]:
+        """The best certified law found: the programme's own with less than all of delta, else the search's centre with more of K = 0."""
+        chosen: tuple[Finite, Interval] | None = None
+        limit, low, high = 1.0, 0.0, math.inf
+        for _ in range(_TRIES):
+            found = self.programme.solve(limit)
+            if found is None:
+                break
+            held_back = limit < 1.0 or found.bound < self.unlimited() * (1.0 - 1e-9)
+            law = self.goal.as_finite(found.pmf, keep_one=held_back)
+            if law is None:
+                break
+            excess, epsilon = self.certified(law)
+            if epsilon is not None:
+                if chosen is None or self.goal.chance(law) > self.goal.chance(chosen[0]):
+                    chosen = law, epsilon
+                if limit >= 1.0 or excess > 1.0 - 2.0 * _CLOSE:
+                    break
+                low = limit
+            else:
+                high = limit
+                if excess > 1.0 + 2.0 * _CLOSE:
+                    self.leaks(found.pmf)
+            limit = min(limit / excess * (1.0 if epsilon is not None else 1.0 - _CLOSE), 1.0)
+            if not low < limit < high:
+                limit = 0.5 * (low + high)
+        if chosen is not None:
+            return chosen
+        return self._scaled_down()
+
+    def law_of(self, count: Count) -> tuple[Finite, Interval] | None:
+        """A named law on {0, ..., cap} as a table, if that is certified too."""
+        law = self.goal.as_finite(np.exp(count.log_pmf(np.arange(self.goal.cap + 1.0))))
+        epsilon = None if law is None else self.certified(law)[1]
+        return None if law is None or epsilon is None else (law, epsilon)
+
+    def _scaled_down(self) -> tuple[Finite, Interval]:
+        share = 1.0
+        for _ in range(_TRIES):
+            law = self.goal.as_finite(self._scaled(self.centre, share))
+            if law is None:
+                break
+            excess, epsilon = self.certified(law)
+            if epsilon is not None:
+                return law, epsilon
+            share *= min(1.0 / excess, 1.0) * (1.0 - _CLOSE) if math.isfinite(excess) else 0.5
+        raise NotCoveredError(f"no law of K that is ({self.goal.epsilon:g}, {self.goal.delta:g})-DP was found for {self.mechanism}")
+
+    def certifiable(self) -> float:
+        """A proved bound on the chance of every law of K that the pairs from above allow: what the search alone leaves open."""
+        found = self.programme.solve()
+        return self.unlimited() if found is None else min(found.bound, self.unlimited())
+
+    def at_most(self) -> float | None:
+        """A proved bound on the chance of every law of K that keeps (epsilon, delta) for this mechanism; None where none is proved.
+
+        The same orders on pairs below the mechanism: what they leak, the mechanism leaks too.
+        """
+        goal, brackets = self.goal, self.mechanism.brackets
+        if not all(bracket.lowers for bracket in brackets):
+            return None
+        programme = self._programme(self.programme.share)
+        for bracket in brackets:
+            for low in bracket.lowers:
+                programme.add(np.full(goal.cap, float(low.hockey_stick(goal.epsilon, side=-1)) / goal.delta))
+        for place, order in self.orders:
+            for low in brackets[place].lowers:
+                programme.add(order.coefficients(low, goal.epsilon, goal.cap) / goal.delta)
+        found = programme.solve()
+        return self.unlimited() if found is None else min(found.bound, self.unlimited())
+
+    def unlimited(self) -> float:
+        """What no privacy at all would allow: by Jensen's inequality K would be constant."""
+        most = float(self.goal.cap) if self.goal.mean is None else min(float(self.goal.mean), float(self.goal.cap))
+        return min(-math.expm1(most * math.log1p(-self.goal.tau)) * (1.0 + 1e-12), 1.0)
