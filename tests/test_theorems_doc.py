@@ -38,6 +38,7 @@ OURS = {
     "**Pointwise**",
     "**Exact** (upper)",
     "**Exact** (lower)",
+    "**Design**",
     "**Points**",
     "**Mixture**",
     "**Composition** (upper)",

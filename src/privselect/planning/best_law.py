@@ -30,6 +30,7 @@ _LOOSE = 0.05  # tolerance for orders at the programme's own law, which may be f
 _FINE = 2e-3
 _RAREST = 1e-9  # P(K >= 1) below this is no law for anyone
 _STEP = 0.5  # of the way from the feasible law to the programme's
+_FAR, _HALVINGS = 4.0, 8  # in units of delta; steps are halved while more than this is leaked
 
 
 class Search:
@@ -92,8 +93,7 @@ class Search:
             at_found = self.leaks(found.pmf, _LOOSE)
             if at_found <= 1.0:
                 at_found = self.leaks(found.pmf)
-            between = (1.0 - _STEP) * centre + _STEP * found.pmf
-            at_between = self.leaks(between)
+            between, at_between = self._between(centre, found.pmf)
             if at_between <= 1.0:
                 centre, beyond, excess = between, found.pmf, at_found
             else:
@@ -109,13 +109,34 @@ class Search:
                 centre = self._scaled(centre, 1.0 / here)
         self.centre = centre
 
+    def _between(self, centre: Floats, found: Floats) -> tuple[Floats, float]:
+        """A law part of the way, and what it leaks; nearer the centre where it would leak far too much, as cuts there say little."""
+        step = _STEP
+        for _ in range(_HALVINGS):
+            between = (1.0 - step) * centre + step * found
+            leaks = self.leaks(between)
+            if leaks <= _FAR:
+                break
+            step *= _STEP
+        return between, leaks
+
     def _first(self) -> Floats:
-        """A geometric law, with as much of K = 0 as it takes."""
+        """The longest capped geometric law that is allowed, about; with as much of K = 0 as it takes."""
         cap, mean = self.goal.cap, math.inf if self.goal.mean is None else float(self.goal.mean)
         k = np.arange(cap + 1.0)
-        pmf = np.exp(Geometric(mean=max(min(mean, 0.5 * cap), 1.0), cap=cap).log_pmf(k))
-        pmf = self._scaled(pmf, min(1.0, mean / float(pmf @ k)))
-        return self._scaled(pmf, min(1.0, 1.0 / max(self.leaks(pmf), 1e-300)))
+        low, high = 0.0, math.log(max(min(mean, 0.5 * cap), 1.0))
+        best = np.exp(Geometric(mean=1).log_pmf(k))
+        for tried in range(_HALVINGS):
+            place = high if tried == 0 else 0.5 * (low + high)
+            pmf = np.exp(Geometric(mean=math.exp(place), cap=cap).log_pmf(k))
+            if self.leaks(pmf) > 1.0:
+                high = place
+                continue
+            best, low = pmf, place
+            if tried == 0:
+                break
+        best = self._scaled(best, min(1.0, mean / float(best @ k)))
+        return self._scaled(best, min(1.0, 1.0 / max(self.leaks(best), 1e-300)))
 
     def _value(self, pmf: Floats) -> float:
         return float(self.goal.values @ pmf[1:])
@@ -201,6 +222,7 @@ class Search:
         return self.unlimited() if found is None else min(found.bound, self.unlimited())
 
     def unlimited(self) -> float:
-        """What no privacy at all would allow: by Jensen's inequality K would be constant."""
-        most = float(self.goal.cap) if self.goal.mean is None else min(float(self.goal.mean), float(self.goal.cap))
-        return min(-math.expm1(most * math.log1p(-self.goal.tau)) * (1.0 + 1e-12), 1.0)
+        """What no privacy at all would allow, rounded up: values are concave in k, so K would be one of the two whole numbers around E K."""
+        values = np.concatenate([[0.0], self.goal.values])
+        most = float(self.goal.cap) if self.goal.mean is None else float(min(self.goal.mean, self.goal.cap))
+        return min(float(np.interp(most, np.arange(len(values)), values)) * (1.0 + 1e-12), 1.0)

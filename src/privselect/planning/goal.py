@@ -96,20 +96,18 @@ class Goal:
         if keep_one:
             weights.setdefault(1, 1)
         rest = parts - sum(weights.values())
-        # What is left over goes to K = 0, or, if it is only rounding, to the law's least K.
-        least = 0 if rest > len(weights) else min(weights)
-        weights[least] = weights.get(least, 0) + rest
-        if weights[least] < 0:
-            return None
-        self._reduce_mean(weights, least)
-        return Finite({k: weight for k, weight in weights.items() if weight}) if any(weights[k] for k in weights if k) else None
+        # What is left over belongs to K = 0, unless it is only rounding: then to the likeliest K.
+        owner = 0 if rest > len(weights) else max(weights, key=lambda k: weights[k])
+        weights[owner] = weights.get(owner, 0) + rest
+        self._reduce_mean(weights)
+        return Finite(weights) if any(weights[k] for k in weights if k) else None
 
-    def _reduce_mean(self, weights: dict[int, int], least: int) -> None:
-        """Move weight from the largest K down until E K <= mean; to K = 0 where even the least K is too many."""
+    def _reduce_mean(self, weights: dict[int, int]) -> None:
+        """Move weight from the largest K to the least until E K <= mean; to K = 0 where even the least is too many."""
         if self.mean is None:
             return
         excess = sum(k * weight for k, weight in weights.items()) - self.mean * sum(weights.values())
-        for low in (least, 0):
+        for low in (min(weights), 0):
             for k in sorted(weights, reverse=True):
                 if excess <= 0 or k <= low:
                     break

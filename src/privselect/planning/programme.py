@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-_LARGEST = 1e6  # a coefficient above this says no more than this one, and the solver keeps its digits
+_LARGEST = 1e7  # times what counts against it: a larger coefficient says hardly more, and the solver keeps its digits
+_SIZE = 1e4  # of the coefficients that the solver sees
+_OPTIONS = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 _MOST_ROWS = 400
 
 
@@ -22,7 +24,6 @@ class Solution:
 
     pmf: Floats
     bound: float
-    active: NDArray[np.bool_]  # the cuts that hold it back
 
 
 class Programme:
@@ -43,37 +44,46 @@ class Programme:
 
     def add(self, row: Floats) -> None:
         """One cut more. For P >= 0 a smaller coefficient only weakens it."""
-        self._rows.append(np.minimum(row, _LARGEST / self.share))
+        self._rows.append(np.minimum(row, _LARGEST * max(1.0 / self.share, -float(row.min()))))
 
     def excess(self, pmf: Floats) -> float:
         """The greatest of the cuts at this law: at least about what it leaks, in units of delta."""
         return float((self.rows @ pmf[1:]).max(initial=0.0))
 
-    def solve(self, limit: float = 1.0) -> Solution | None:
-        """The best law with every cut at most ``limit``; its ``bound`` is for a limit of 1. None where the solver finds none."""
+    def solve(self, limit: float = 1.0, slack: float = 0.0) -> Solution | None:
+        """The best law with every cut at most ``limit``, and a little less where a cut has large coefficients: ``slack`` times their size.
+
+        The ``bound`` is for a limit of 1 and no slack, whatever they are here. None where the solver finds nothing.
+        """
         from scipy.optimize import linprog
 
-        rows, limits = self.rows * self.share, np.full(len(self._rows), limit)
-        rows, limits = np.vstack([rows, np.full_like(self._k, self.share)]), np.append(limits, 1.0)  # the rest is P(K = 0)
+        rows = self.rows * self.share
+        sizes = np.maximum(np.abs(rows).max(axis=1, initial=0.0) / _SIZE, 1.0)
+        limits = limit / sizes - np.where(sizes > 1.0, slack * _SIZE, 0.0)
+        rows = np.vstack([rows / sizes[:, None], np.full_like(self._k, self.share)])  # the rest is P(K = 0)
+        limits = np.append(limits, 1.0)
         if self.mean is not None:
             rows, limits = np.vstack([rows, self._k * (self.share / self.mean)]), np.append(limits, 1.0)
-        found = linprog(-self.values / self.values.max(), A_ub=rows, b_ub=limits, bounds=(0.0, None), method="highs")
+        objective = -self.values / self.values.max()
+        found = linprog(objective, A_ub=rows, b_ub=limits, bounds=(0.0, None), method="highs", options=_OPTIONS)
         if found.status != 0 or found.x is None:
             return None
         p = np.maximum(found.x, 0.0) * self.share
         p /= max(float(p.sum()), 1.0)
         multipliers = np.maximum(-found.ineqlin.marginals, 0.0) * (self.values.max() * self.share)
-        cuts, budget = multipliers[: len(self._rows)], multipliers[len(self._rows) + 1 :]
+        cuts, budget = multipliers[: len(sizes)] / sizes, multipliers[len(sizes) + 1 :]
         bound = self.bound(cuts, 0.0 if self.mean is None else float(budget[0]) / self.mean)
         self._forget(cuts > 0.0)
-        return Solution(np.concatenate([[max(1.0 - float(p.sum()), 0.0)], p]), bound, cuts > 0.0)
+        return Solution(np.concatenate([[max(1.0 - float(p.sum()), 0.0)], p]), bound)
 
     def bound(self, cuts: Floats, budget: float) -> float:
         """Weak duality by hand, rounded up: it holds for any multipliers >= 0, whatever the solver did.
 
         ``sum_k P(k) value_k <= sum_i cut_i + budget * mean + max(0, max_k [value_k - sum_i cut_i row_ik - budget k])``.
         """
-        rows, mean = self.rows, 0.0 if self.mean is None else self.mean
+        rows, mean = self.rows, self.mean
+        if mean is None:
+            mean = budget = 0.0  # no budget, no multiplier
         left = self.values - cuts @ rows - budget * self._k
         total = float(cuts.sum()) + budget * mean
         # Every sum is right to a few units, and to one unit for each term, of the sizes that went into it.
