@@ -86,11 +86,11 @@ def test_random_allowed_laws_are_below_the_bound(small):
 
 
 def test_an_allowed_constant_is_the_best():
-    found = ps.design(ps.Pure(epsilon=0.1), epsilon=1, delta=1e-6, tau=0.01, cap=8)
-    assert found.count == ps.Finite({8: 1})
+    found = ps.design(ps.Pure(epsilon=0.1), epsilon=1, delta=1e-6, tau=0.01, cap=4)
+    assert found.count == ps.Finite({4: 1})
     assert found.gap < 1e-9
-    budgeted = ps.design(ps.Pure(epsilon=0.1), epsilon=1, delta=1e-6, tau=0.01, cap=8, mean=4.5)
-    assert budgeted.count == ps.Finite({4: 1, 5: 1})
+    budgeted = ps.design(ps.Pure(epsilon=0.1), epsilon=1, delta=1e-6, tau=0.01, cap=4, mean=2.5)
+    assert budgeted.count == ps.Finite({2: 1, 3: 1})
     assert budgeted.gap < 1e-9
 
 

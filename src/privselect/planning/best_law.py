@@ -19,16 +19,18 @@ if TYPE_CHECKING:
     from privselect.counts.base import Count
     from privselect.interval import Interval
     from privselect.mechanisms import Mechanism
+    from privselect.pairs import DominatingPair
     from privselect.planning.goal import Goal
 
     Floats = NDArray[np.float64]
 
 _CLOSE = 5e-4  # between the programme's bound and the best law found, relative: the search ends
 _ROUNDS = 120
-_TRIES = 24  # to turn the programme's law into a certified one
+_TRIES = 16  # to turn the programme's law into a certified one
 _LOOSE = 0.05  # tolerance for orders at the programme's own law, which may be far off
 _FINE = 2e-3
 _RAREST = 1e-9  # P(K >= 1) below this is no law for anyone
+_NEW, _STEEP = 1.2, 1.5  # in units of delta: an order the programme did not know, bounds that a delta a little less does not bring together
 _STEP = 0.5  # of the way from the feasible law to the programme's
 _FAR, _HALVINGS = 4.0, 8  # in units of delta; steps are halved while more than this is leaked
 
@@ -59,17 +61,23 @@ class Search:
 
     # -- what a law leaks -----------------------------------------------------------------------------------------------------
 
-    def leaks(self, pmf: Floats, tolerance: float = _FINE) -> float:
-        """About how much this law leaks at epsilon, in units of delta; the orders found become cuts."""
+    def leaks(self, pmf: Floats, tolerance: float = _FINE, margin: float = 0.0) -> float:
+        """About how much this law leaks at epsilon - margin, in units of delta; the orders found become cuts."""
         law = self.goal.as_finite(pmf)
         if law is None:
             return 0.0
+        epsilon, most = self.goal.epsilon - margin, 0.0
         for place, bracket in enumerate(self.mechanism.brackets):
-            order = worst_order(bracket.upper, law, self.goal.epsilon, tolerance)
+            order = worst_order(bracket.upper, law, epsilon, tolerance)
             if order is not None:
                 self.orders.append((place, order))
-                self.programme.add(order.coefficients(bracket.upper, self.goal.epsilon, self.goal.cap) / self.goal.delta)
-        return self.programme.excess(pmf)
+                row = self._row(bracket.upper, order)
+                self.programme.add(row)
+                most = max(most, float((self._row(bracket.upper, order, margin) if margin else row) @ pmf[1:]))
+        return most if margin else max(most, self.programme.excess(pmf))
+
+    def _row(self, pair: DominatingPair, order: Order, margin: float = 0.0) -> Floats:
+        return order.coefficients(pair, self.goal.epsilon - margin, self.goal.cap) / self.goal.delta
 
     def certified(self, law: Finite) -> tuple[float, Interval | None]:
         """A proved bound on what it leaks, in units of delta; and its epsilon, where that is certified to be small enough."""
@@ -151,14 +159,17 @@ class Search:
     # -- its results ----------------------------------------------------------------------------------------------------------
 
     def best(self) -> tuple[Finite, Interval]:
-        """The best certified law found: the programme's own with less than all of delta, else the search's centre with more of K = 0."""
+        """The best certified law found: the programme's own with a little less than all of delta, or of epsilon.
+
+        Where even that is not certified, the search's centre with more of K = 0.
+        """
         chosen: tuple[Finite, Interval] | None = None
-        limit, low, high = 1.0, 0.0, math.inf
+        limit, low, high, margin = 1.0, 0.0, math.inf, 0.0
         for _ in range(_TRIES):
-            found = self.programme.solve(limit)
+            found = self._tightened(margin).solve(limit)
             if found is None:
                 break
-            held_back = limit < 1.0 or found.bound < self.unlimited() * (1.0 - 1e-9)
+            held_back = limit < 1.0 or margin > 0.0 or found.bound < self.unlimited() * (1.0 - 1e-9)
             law = self.goal.as_finite(found.pmf, keep_one=held_back)
             if law is None:
                 break
@@ -169,16 +180,30 @@ class Search:
                 if limit >= 1.0 or excess > 1.0 - 2.0 * _CLOSE:
                     break
                 low = limit
+            elif self.leaks(found.pmf, margin=margin) > _NEW * limit:
+                continue  # the programme did not know this order yet
+            elif excess > _STEEP and math.isfinite(over := self._over(law)):
+                # Delta falls steeply here, and its bounds are far apart: a little less of epsilon is the better measure.
+                margin, high = margin + 1.02 * over + 1e-6 * self.goal.epsilon, math.inf
+                continue
             else:
                 high = limit
-                if excess > 1.0 + 2.0 * _CLOSE:
-                    self.leaks(found.pmf)
             limit = min(limit / excess * (1.0 if epsilon is not None else 1.0 - _CLOSE), 1.0)
             if not low < limit < high:
-                limit = 0.5 * (low + high)
-        if chosen is not None:
-            return chosen
-        return self._scaled_down()
+                limit = 0.5 * (low + min(high, 1.0))
+        return self._scaled_down() if chosen is None else chosen
+
+    def _over(self, law: Finite) -> float:
+        return float(Selection(self.mechanism, law).epsilon_at(self.goal.delta).upper) - self.goal.epsilon
+
+    def _tightened(self, margin: float) -> Programme:
+        """The same cuts for a smaller epsilon."""
+        if margin == 0.0:
+            return self.programme
+        programme = self._programme(self.programme.share)
+        for place, order in self.orders:
+            programme.add(self._row(self.mechanism.brackets[place].upper, order, margin))
+        return programme
 
     def law_of(self, count: Count) -> tuple[Finite, Interval] | None:
         """A named law on {0, ..., cap} as a table, if that is certified too."""
@@ -217,12 +242,12 @@ class Search:
                 programme.add(np.full(goal.cap, float(low.hockey_stick(goal.epsilon, side=-1)) / goal.delta))
         for place, order in self.orders:
             for low in brackets[place].lowers:
-                programme.add(order.coefficients(low, goal.epsilon, goal.cap) / goal.delta)
+                programme.add(self._row(low, order))
         found = programme.solve()
         return self.unlimited() if found is None else min(found.bound, self.unlimited())
 
     def unlimited(self) -> float:
-        """What no privacy at all would allow, rounded up: values are concave in k, so K would be one of the two whole numbers around E K."""
+        """What no privacy at all would allow, rounded up: the values are concave in k, so K would be a whole number next to E K."""
         values = np.concatenate([[0.0], self.goal.values])
-        most = float(self.goal.cap) if self.goal.mean is None else float(min(self.goal.mean, self.goal.cap))
+        most = float(self.goal.cap) if self.goal.mean is None else min(float(self.goal.mean), float(self.goal.cap))
         return min(float(np.interp(most, np.arange(len(values)), values)) * (1.0 + 1e-12), 1.0)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _LARGEST = 1e7  # times what counts against it: a larger coefficient says hardly more, and the solver keeps its digits
 _SIZE = 1e4  # of the coefficients that the solver sees
-_OPTIONS = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+_SOLVER = 1e-10  # the least tolerance that it accepts
 _MOST_ROWS = 400
 
 
@@ -50,22 +50,25 @@ class Programme:
         """The greatest of the cuts at this law: at least about what it leaks, in units of delta."""
         return float((self.rows @ pmf[1:]).max(initial=0.0))
 
-    def solve(self, limit: float = 1.0, slack: float = 0.0) -> Solution | None:
-        """The best law with every cut at most ``limit``, and a little less where a cut has large coefficients: ``slack`` times their size.
-
-        The ``bound`` is for a limit of 1 and no slack, whatever they are here. None where the solver finds nothing.
-        """
+    def solve(self, limit: float = 1.0) -> Solution | None:
+        """The best law with every cut at most ``limit``; its ``bound`` is for a limit of 1. None where the solver finds nothing."""
         from scipy.optimize import linprog
 
         rows = self.rows * self.share
         sizes = np.maximum(np.abs(rows).max(axis=1, initial=0.0) / _SIZE, 1.0)
-        limits = limit / sizes - np.where(sizes > 1.0, slack * _SIZE, 0.0)
         rows = np.vstack([rows / sizes[:, None], np.full_like(self._k, self.share)])  # the rest is P(K = 0)
-        limits = np.append(limits, 1.0)
+        limits = np.append(limit / sizes, 1.0)
         if self.mean is not None:
             rows, limits = np.vstack([rows, self._k * (self.share / self.mean)]), np.append(limits, 1.0)
         objective = -self.values / self.values.max()
-        found = linprog(objective, A_ub=rows, b_ub=limits, bounds=(0.0, None), method="highs", options=_OPTIONS)
+        found = linprog(
+            objective,
+            A_ub=rows,
+            b_ub=limits,
+            bounds=(0.0, None),
+            method="highs",
+            options={"primal_feasibility_tolerance": _SOLVER, "dual_feasibility_tolerance": _SOLVER},
+        )
         if found.status != 0 or found.x is None:
             return None
         p = np.maximum(found.x, 0.0) * self.share
