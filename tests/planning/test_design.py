@@ -89,6 +89,10 @@ def test_an_allowed_constant_is_the_best():
     found = ps.design(ps.Pure(epsilon=0.1), epsilon=1, delta=1e-6, tau=0.01, cap=4)
     assert found.count == ps.Finite({4: 1})
     assert found.gap < 1e-9
+
+
+@pytest.mark.slow
+def test_two_whole_numbers_around_the_budget_are_the_best():
     budgeted = ps.design(ps.Pure(epsilon=0.1), epsilon=1, delta=1e-6, tau=0.01, cap=4, mean=2.5)
     assert budgeted.count == ps.Finite({2: 1, 3: 1})
     assert budgeted.gap < 1e-9
