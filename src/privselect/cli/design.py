@@ -26,7 +26,7 @@ def design(
     json: AsJson = False,
     plot: LawPlot = None,
 ) -> None:
-    """The law of K with the most chance of a good trial under (epsilon, delta)."""
+    """The law of K with the most chance of a good trial."""
     at, allowed = read_epsilon(epsilon), read_delta(delta)
     share, most, budget = read_tau(tau), read_cap(cap), read_mean(mean)
     base = read_mechanism(mechanism)
