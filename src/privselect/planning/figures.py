@@ -65,7 +65,7 @@ def _figure(design: Design, curves: Curves) -> Figure:
     for name, (label, style) in _STYLES.items():
         if name in curves:
             shown = f"{label}: {math.floor(chances[name] * 1e4) / 1e4:.4f}"
-            axes.step(curves["k"], curves[name], where="post", label=shown, **{"linewidth": 1.6, **style})
+            axes.step(curves["k"], curves[name], where="pre", label=shown, **{"linewidth": 1.6, **style})
     axes.set_xlabel("number of trials, k")
     axes.set_ylabel("P(K ≥ k)")
     axes.set_xlim(0.0, curves["k"][-1])
