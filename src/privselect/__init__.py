@@ -89,9 +89,9 @@ if TYPE_CHECKING:
     from privselect.mechanisms import SampledGaussian as SampledGaussian
     from privselect.pairs import DominatingPair as DominatingPair
     from privselect.planning.adjust import adjust as adjust
+    from privselect.planning.design import design as design
     from privselect.planning.plan import Plan as Plan
     from privselect.planning.plan import plan as plan
-    from privselect.planning.design import design as design
     from privselect.selection import Selection as Selection
     from privselect.selection.compare import compare as compare
     from privselect.sketch import UNKNOWN as UNKNOWN

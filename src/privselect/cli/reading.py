@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from privselect.errors import ParameterError, TextFormError
-from privselect.parameters import ACCURACIES, NON_NEGATIVE, OPEN_UNIT, REAL, Range, check_number, shown
-from privselect.parameters import ACCURACIES, OPEN_UNIT, POSITIVE, REAL, Range, check_number, shown, whole
+from privselect.parameters import ACCURACIES, NON_NEGATIVE, OPEN_UNIT, POSITIVE, REAL, Range, check_number, shown, whole
 
 if TYPE_CHECKING:
     from pathlib import Path
