@@ -26,7 +26,7 @@ QUESTIONS = {
 PROGRAM = """
 import pathlib, resource, sys
 import privselect as ps
-ps.parse(sys.argv[1]).epsilon_at(delta=1e-6)
+exec(sys.argv[1])
 status = pathlib.Path("/proc/self/status")
 if status.exists():
     print(next(int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith("VmHWM")) * 1024 / 1e6)
@@ -40,5 +40,9 @@ def memory_lines() -> list[Line]:
 
 
 def peak(text: str) -> float:
-    done = subprocess.run([sys.executable, "-c", PROGRAM, text], check=True, capture_output=True, text=True)
+    return peak_of(f"ps.parse({text!r}).epsilon_at(delta=1e-6)")
+
+
+def peak_of(statement: str) -> float:
+    done = subprocess.run([sys.executable, "-c", PROGRAM, statement], check=True, capture_output=True, text=True)
     return float(done.stdout)

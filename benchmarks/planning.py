@@ -1,4 +1,4 @@
-"""Plans, in units of the accountant's own work."""
+"""Plans, in units of the accountant's own work; designs, in seconds and megabytes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import itertools
 from statistics import median
 
 from lines import Line, seconds
+from memory import peak_of
 
 import privselect as ps
 
@@ -21,11 +22,23 @@ QUESTIONS = {
     "noise_multiplier, 14063 steps": (DPSGD.format("?", 256 / 60_000, 14_063), GEOMETRIC, 3.0),
     "noise_multiplier, q = 0.33": (DPSGD.format("?", 16384 / 50_000, 250), "geometric(mean=300)", 2.0),
 }
+DESIGN = "ps.design(ps.Gaussian(sigma=4), epsilon=2.0317, delta=1e-6, tau=0.01, cap=500, mean=99)"
+LONGEST, LARGEST = 60.0, 1000.0  # seconds, MB
 _FRESH = itertools.count(1)
 
 
 def planning_lines() -> list[Line]:
-    return [_plan_line(name, *question) for name, question in QUESTIONS.items()]
+    return [*(_plan_line(name, *question) for name, question in QUESTIONS.items()), *_design_lines()]
+
+
+def _design_lines() -> list[Line]:
+    found: list[object] = []
+    spent = seconds(lambda: found.append(eval(DESIGN, {"ps": ps})))  # noqa: S307 -- the text above, which the other process runs too
+    return [
+        Line("design with cap 500", spent, "s", LONGEST),
+        Line("design with cap 500: gap to the best law there could be", 100.0 * found[0].gap, "%", 2.0),  # type: ignore[attr-defined]
+        Line("peak memory: design with cap 500", peak_of(DESIGN), "MB", LARGEST),
+    ]
 
 
 def _plan_line(name: str, mechanism: str, count: str, epsilon: float) -> Line:

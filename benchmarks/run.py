@@ -10,6 +10,7 @@ from pathlib import Path
 
 from composition import composition_lines
 from memory import memory_lines
+from planning import planning_lines
 from rich.console import Console
 from rich.table import Table
 from speed import dpsgd_lines, gaussian_lines
@@ -21,7 +22,7 @@ REPORT = Path("build") / "bench.json"
 
 def main() -> None:
     console = Console(width=132)
-    lines = [*gaussian_lines(), *dpsgd_lines(), *composition_lines(), *memory_lines(), *startup_lines()]
+    lines = [*gaussian_lines(), *dpsgd_lines(), *composition_lines(), *planning_lines(), *memory_lines(), *startup_lines()]
     console.print(
         _table(
             f"speed and memory, against dp-accounting {version('dp-accounting')}",

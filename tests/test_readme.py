@@ -23,7 +23,12 @@ def lines_of(code: str) -> list[str]:
 
 
 BLOCKS = blocks_of(README)
-PYTHON = [pytest.param(code, id=name) for name, page in PAGES.items() for language, code in blocks_of(page) if language == "python"]
+PYTHON = [
+    pytest.param(code, id=f"{name}-{place}")
+    for name, page in PAGES.items()
+    for place, (language, code) in enumerate(blocks_of(page))
+    if language == "python"
+]
 COMMANDS = [line for language, code in BLOCKS if language == "sh" for line in lines_of(code)]
 # One page is read from top to bottom, in one folder: a command may use the file that an earlier one wrote.
 SESSIONS = [
