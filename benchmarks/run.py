@@ -10,12 +10,13 @@ from pathlib import Path
 
 from composition import composition_lines
 from memory import memory_lines
-from planning import planning_lines
 from rich.console import Console
 from rich.table import Table
 from speed import dpsgd_lines, gaussian_lines
 from startup import startup_lines
 from tightness import cases
+
+from planning import planning_lines
 
 REPORT = Path("build") / "bench.json"
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 SHARES = (0.01, 0.05, 0.1)
 QUANTILES = (0.5, 0.9, 0.99)
 OTHERS = ("paper", "renyi", "composition")
-_CLOSE, _NARROW = 2e-4, 1e-3  # for the other bounds, which are only shown
+_NARROW = 1e-3  # for the other bounds, which are only shown
 _ROUGH = 1e-2
 _ELASTICITY = 0.2  # of epsilon in the mean number of trials, about
 _NEVER_CAPPED = 1e-12  # chance of a K that is as good as none
@@ -216,11 +216,13 @@ def _instead(asked: Question, search: Search, value: float, delta: float) -> tup
     notes: dict[str, str] = {}
     if asked.count is None:
         return found, notes
+    # A mechanism that changes from step to step is composed anew each time; one that stays is not.
+    accuracy = _NARROW if isinstance(asked.mechanism, Sketch) else ACCURACY
     for name in OTHERS:
         axis = search.axis
         if name == "composition" and asked.hole.parameter == "mean":
             axis = dataclasses.replace(axis, whole=True)  # so many runs
-        other = Search(_bound(asked, name, delta), axis, search.budget, _CLOSE, _NARROW, to_the_last=False)
+        other = Search(_bound(asked, name, delta, accuracy), axis, search.budget, accuracy, _NARROW, to_the_last=False)
         try:
             found[name] = other.solve(value, search.elasticity)
         except NotCoveredError as reason:
@@ -232,10 +234,7 @@ def _instead(asked: Question, search: Search, value: float, delta: float) -> tup
     return found, notes
 
 
-def _bound(asked: Question, name: str, delta: float) -> Callable[[float], float]:
-    # A mechanism that changes from step to step is composed anew each time; one that stays is not.
-    accuracy = _NARROW if isinstance(asked.mechanism, Sketch) else ACCURACY
-
+def _bound(asked: Question, name: str, delta: float, accuracy: float) -> Callable[[float], float]:
     def bound(value: float) -> float:
         mechanism, count = asked.parts(value)
         if count is None:
@@ -243,7 +242,7 @@ def _bound(asked: Question, name: str, delta: float) -> Callable[[float], float]
         if name == "paper":
             return paper(mechanism, count, delta, accuracy)
         if name == "renyi":
-            return renyi(mechanism, count, delta)
+            return renyi(mechanism, count, delta, accuracy)
         try:
             return released_epsilon(mechanism, composed_runs(count), delta, accuracy)
         except NotCoveredError:  # so many runs that it is not worth computing

@@ -175,9 +175,9 @@ def paper(mechanism: Mechanism, count: Count, delta: float, accuracy: float = AC
     raise NotCoveredError(f"the paper has no bound for {count.text_name} K")
 
 
-def renyi(mechanism: Mechanism, count: Count, delta: float) -> float:
+def renyi(mechanism: Mechanism, count: Count, delta: float, accuracy: float = ACCURACY) -> float:
     """Papernot and Steinke's bound, converted by lem:rdp_to_dp."""
-    return lem_rdp_to_dp_epsilon(selection_curve(mechanism, count), delta)
+    return lem_rdp_to_dp_epsilon(selection_curve(mechanism, count, accuracy), delta)
 
 
 def liu_talwar(mechanism: Mechanism, count: Count, delta: float) -> float:
