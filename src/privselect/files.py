@@ -38,9 +38,10 @@ def unwritable(name: str, file: Path, error: OSError) -> ParameterError:
 
 def write_whole(path: Path, content: bytes) -> None:
     """Beside the file first, then under its name: a failure leaves nothing half-written."""
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    file = path.resolve()  # a link stays one
+    part = file.with_name(f".{file.name}.{secrets.token_hex(4)}.part")
     try:
         part.write_bytes(content)
-        os.replace(part, path)  # noqa: PTH105 -- over an existing file too, on every system
+        os.replace(part, file)  # noqa: PTH105 -- over an existing file too, on every system
     finally:
         part.unlink(missing_ok=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from privselect.errors import ParameterError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
     from privselect.parameters import Range
 
@@ -35,10 +35,10 @@ UNKNOWN: Final[Any] = Unknown.UNKNOWN  # Any: it stands where a number does
 class Hole:
     """Which parameter is left open, of what; ``allowed`` is None where it is no number with a range of its own."""
 
-    owner: type
+    owner: Sketch
     parameter: str
     allowed: Range | None
-    leaks: str | None  # "more" or "less" as the parameter grows; None where neither is sure
+    leaks: str | None  # as the parameter grows: see parameters.parameter
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
@@ -46,7 +46,7 @@ class Sketch:
     """What ``described(**arguments)`` will be once its open number is known. It cannot be computed with, only filled."""
 
     described: type
-    arguments: Mapping[str, Any]
+    arguments: tuple[tuple[str, Any], ...]
     text: str
 
     def fill(self, value: float) -> Any:
@@ -54,15 +54,13 @@ class Sketch:
         return self.described(
             **{
                 name: value if argument is UNKNOWN else _mapped(argument, lambda sketch: sketch.fill(value))
-                for name, argument in self.arguments.items()
+                for name, argument in self.arguments
             }
         )
 
     def emptied(self) -> Any:
         """The mechanism or law with the unknown parameter left out, at its default."""
-        return self.described(
-            **{name: _mapped(argument, Sketch.emptied) for name, argument in self.arguments.items() if argument is not UNKNOWN}
-        )
+        return self.described(**{name: _mapped(argument, Sketch.emptied) for name, argument in self.arguments if argument is not UNKNOWN})
 
     @property
     def holes(self) -> tuple[Hole, ...]:
@@ -71,11 +69,11 @@ class Sketch:
 
     def _holes(self) -> Iterator[Hole]:
         fields = {field.name: field.metadata for field in dataclasses.fields(self.described)}
-        for name, argument in self.arguments.items():
+        for name, argument in self.arguments:
             if argument is UNKNOWN:
-                yield Hole(self.described, name, fields[name].get("range"), fields[name].get("leaks"))
+                yield Hole(self, name, fields[name].get("range"), fields[name].get("leaks"))
             else:
-                yield from _inside(argument, Hole(self.described, name, None, None))
+                yield from _inside(argument, Hole(self, name, None, None))
 
     def __str__(self) -> str:
         return self.text
@@ -102,7 +100,7 @@ def sketched(described: type, positional: tuple[Any, ...], named: dict[str, Any]
     """The sketch of ``described(*positional, **named)``."""
     bound = inspect.signature(described.__init__).bind(None, *positional, **named)  # type: ignore[misc]  # a class
     arguments = dict(list(bound.arguments.items())[1:])
-    return Sketch(described, arguments, write(arguments))
+    return Sketch(described, tuple(arguments.items()), write(arguments))
 
 
 def _mapped(argument: Any, build: Callable[[Sketch], Any]) -> Any:

@@ -8,7 +8,7 @@ import pytest
 from certificates_made import fields, made, rehashed, remade
 
 import privselect as ps
-from privselect.certificates.sign import new_key, sign
+from privselect.certificates.sign import _SMALL_ORDER, new_key, sign
 from privselect.errors import MissingExtraError, ParameterError
 
 
@@ -22,9 +22,46 @@ def test_a_signed_certificate_tells_its_key(key):
     verdict = ps.verify(signed.to_json())
     assert verdict.holds
     assert verdict.signed_by == key[1]
-    assert verdict.unprotected == ()
+    assert len(verdict.unprotected) == 4  # anyone can make a key
     assert key[1] in verdict.line
-    assert ps.verify(signed.to_json(), key=key[1]).holds
+    known = ps.verify(signed.to_json(), key=key[1])
+    assert known.holds
+    assert known.unprotected == ()
+
+
+def encoded(y, sign):
+    return (y | sign << 255).to_bytes(32, "little").hex()
+
+
+@pytest.mark.parametrize("y", sorted(_SMALL_ORDER))
+@pytest.mark.parametrize("sign_bit", [0, 1])
+def test_a_key_of_small_order_signs_nothing(y, sign_bit):
+    forged = fields(made())
+    forged["signature"] = {"algorithm": "ed25519", "key": encoded(y, sign_bit), "value": "01" + 63 * "00"}
+    verdict = ps.verify(json.dumps(forged))
+    assert not verdict.holds
+    assert verdict.signed_by is None
+    with pytest.raises(ParameterError, match="`key` must be a public key"):
+        ps.verify(made(), key=encoded(y, sign_bit))
+
+
+def test_these_are_the_points_of_small_order():
+    p, d = 2**255 - 19, -121665 * pow(121666, -1, 2**255 - 19) % (2**255 - 19)
+    root = pow(2, (p - 1) // 4, p)
+
+    def point(y):
+        square = (y * y - 1) * pow(d * y * y + 1, -1, p) % p
+        x = pow(square, (p + 3) // 8, p)
+        x = x if x * x % p == square else x * root % p
+        assert x * x % p == square
+        return x, y
+
+    def double(x, y):
+        m = d * x * x * y * y % p
+        return 2 * x * y * pow(1 + m, -1, p) % p, (y * y + x * x) * pow(1 - m, -1, p) % p
+
+    for y in _SMALL_ORDER:
+        assert double(*double(*double(*point(y)))) == (0, 1)
 
 
 def test_a_key_file_is_for_its_owner_and_never_overwritten(key):

@@ -3,11 +3,12 @@
 import json
 
 import pytest
-from certificates_made import fields, made, rehashed, remade
+from certificates_made import DECLARED, fields, made, rehashed, remade
 from hypothesis import given
 from hypothesis import strategies as st
 
 import privselect as ps
+from privselect.certificates.run import Run
 from privselect.errors import CertificateError, ParameterError
 
 
@@ -58,7 +59,7 @@ CHANGES = {
     "delta of the claim lowered": (at("total.delta", 1e-9), "the claim is for delta 1e-09, the plan for 1e-06"),
     "delta of the plan lowered": (at("promise.delta", 1e-9), "the claimed epsilon 1.78"),
     "budget lowered": (at("promise.epsilon", 1.0), "is above the budget of the plan, 1.0"),
-    "lower end raised": (raise_lower, "the claimed lower end 2.0 is above the epsilon that can be proved"),
+    "lower end raised": (raise_lower, "the claimed lower end 2.0 is above the one that can be proved"),
     "point of the curve lowered": (at("curve.20.delta", lambda delta: 0.95 * delta), "the curve's delta"),
     "curve out of order": (swap_points, "the curve must start at epsilon 0"),
     "curve without the claim": (drop_certified, "the curve does not hold the certified point"),
@@ -202,6 +203,42 @@ def test_a_looser_claim_holds():
     data["curve"] = [point for point in data["curve"] if point["epsilon"] < 1.78] + [{"epsilon": 1.8, "delta": 1e-6}, data["curve"][-1]]
     data["gaussian_dp"]["mu"] = 0.8
     assert ps.verify(json.dumps(remade(data))).holds
+
+
+@pytest.mark.parametrize("name", ["geometric", "one trial"])
+def test_nothing_below_what_is_proved_to_be_needed_passes(name):
+    data = fields(made(name))
+    lowered = data["total"]["lower"] * (1 - 1e-9)
+    for point in data["curve"]:
+        if point["epsilon"] == data["total"]["upper"]:
+            point["epsilon"] = lowered
+    data["total"] = {"lower": None, "upper": lowered, "delta": 1e-6}
+    data["promise"]["epsilon"] = lowered
+    reasons = ps.verify(json.dumps(remade(data))).reasons
+    assert any("it is proved that" in reason for reason in reasons)
+    assert any("the budget" in reason for reason in reasons)
+
+
+def test_a_lower_end_above_the_proved_one_is_refused():
+    # Two runs together: their ends are some percent apart.
+    data = fields(ps.certify("gaussian(sigma=4)", "geometric(mean=3)", delta=1e-6, declared=DECLARED, run=Run(runs=2)))
+    assert data["total"]["lower"] < 0.99 * data["total"]["upper"]
+    data["total"]["lower"] = data["total"]["upper"]
+    reasons = ps.verify(json.dumps(remade(data))).reasons
+    assert any("is above the one that can be proved" in reason for reason in reasons)
+
+
+def test_a_text_form_is_written_as_it_is_hashed():
+    data = fields(made("one trial"))
+    data["promise"]["mechanism"] = "  gaussian(sigma=4.0000000000000000000001)"
+    (reason,) = ps.verify(json.dumps(data)).reasons
+    assert "as they are hashed" in reason
+
+
+def test_a_lower_end_next_to_nothing_is_a_reason_not_an_error():
+    data = fields(made("one trial"))
+    data["total"]["lower"] = 5e-324
+    assert not ps.verify(json.dumps(rehashed(data))).holds
 
 
 def test_rounding_of_another_version_is_allowed_for():

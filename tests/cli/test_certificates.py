@@ -154,7 +154,7 @@ def test_a_key_is_made_used_and_asked_for(file, tmp_path, capsys):
     code, out, _ = run(capsys, "verify", tmp_path / "signed.json", "--key", key)
     assert code == 0
     assert "whose key it is" not in out
-    assert run(capsys, "verify", tmp_path / "signed.json", "--key", 64 * "0")[0] == 1
+    assert run(capsys, "verify", tmp_path / "signed.json", "--key", "ab" + 62 * "0")[0] == 1
     assert run(capsys, "verify", file, "--key", key)[0] == 1
     assert run(capsys, "verify", file, "--key", "mine")[0] == 2
 

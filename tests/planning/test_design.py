@@ -175,18 +175,18 @@ def test_small_and_large_deltas(delta):
 
 
 BAD = [
-    ({"tau": 0}, "`tau` must be in (0, 1), got 0"),
-    ({"tau": 1}, "`tau` must be in (0, 1), got 1"),
-    ({"tau": math.nan}, "`tau` must be in (0, 1), got nan"),
+    ({"tau": 0}, "`tau` must be in [1e-12, 1), got 0"),
+    ({"tau": 1}, "`tau` must be in [1e-12, 1), got 1"),
+    ({"tau": math.nan}, "`tau` must be in [1e-12, 1), got nan"),
     ({"cap": 0}, "`cap` must be a whole number >= 1 and <= 10000, got 0"),
     ({"cap": 2.5}, "`cap` must be a whole number >= 1 and <= 10000, got 2.5"),
     ({"cap": 10**6}, "`cap` must be a whole number >= 1 and <= 10000, got 1000000"),
-    ({"mean": 0}, "`mean` must be in (0, inf), got 0"),
-    ({"mean": -1}, "`mean` must be in (0, inf), got -1"),
-    ({"mean": math.inf}, "`mean` must be in (0, inf), got inf"),
+    ({"mean": 0}, "`mean` must be in [1e-12, 1e+15], got 0"),
+    ({"mean": -1}, "`mean` must be in [1e-12, 1e+15], got -1"),
+    ({"mean": math.inf}, "`mean` must be in [1e-12, 1e+15], got inf"),
     ({"epsilon": -0.1}, "`epsilon` must be in [0, 700], got -0.1"),
-    ({"delta": 0}, "`delta` must be in (0, 1), got 0"),
-    ({"delta": 1}, "`delta` must be in (0, 1), got 1"),
+    ({"delta": 0}, "`delta` must be in [1e-200, 1), got 0"),
+    ({"delta": 1}, "`delta` must be in [1e-200, 1), got 1"),
 ]
 
 
@@ -283,3 +283,23 @@ def test_the_programme_finds_the_optimum_of_a_case_done_by_hand():
     solution = programme.solve()
     assert solution.pmf == pytest.approx([0.0, 2 / 3, 1 / 3, 0.0], abs=1e-9)
     assert 4 / 3 <= solution.bound <= 4 / 3 * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("base", [ps.Pure(epsilon=0.1), ps.Laplace(scale=5)])
+def test_less_than_one_trial_on_average_over_a_base_that_leaks_nothing_here(base):
+    found = ps.design(base, epsilon=1, delta=1e-6, tau=0.1, cap=3, mean=0.5)
+    assert found.chance == pytest.approx(0.05)
+    assert found.negative_binomial is None
+
+
+def test_epsilon_of_zero():
+    found = ps.design(ps.Gaussian(sigma=4), epsilon=0, delta=1e-2, tau=0.1, cap=4)
+    assert found.epsilon.upper == 0.0
+    assert found.gap < 0.02
+
+
+@pytest.mark.slow
+def test_a_base_with_a_small_leak():
+    found = ps.design(ps.Approximate(epsilon=0.5, delta=1e-8), epsilon=1.2, delta=1e-6, tau=0.1, cap=10)
+    assert found.epsilon.upper <= 1.2
+    assert found.gap < 0.02

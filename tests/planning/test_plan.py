@@ -109,6 +109,26 @@ def test_a_cap_below_the_least_allowed_is_never_tried():
     assert plan.feasible == ((2, 2),)
 
 
+def test_where_many_trials_cost_less_than_some_the_first_that_cost_too_much_are_the_limit():
+    # Over a pure base epsilon rises to 1.63 at k = 20 and falls again.
+    plan = ps.plan("pure(epsilon=0.1)", "fixed(k=?)", epsilon=1.5, delta=1e-6)
+    costs = {k: ps.Selection(ps.Pure(0.1), ps.Fixed(k)).epsilon_at(1e-6) for k in (plan.value, plan.value + 1, 20, 1000)}
+    assert costs[plan.value].upper <= 1.5 < costs[plan.value + 1].upper
+    assert costs[1000].upper <= 1.5 < costs[20].lower
+
+
+def test_fewer_trials_than_one_may_be_the_answer():
+    plan = ps.plan("gaussian(sigma=4)", "poisson(mean=?)", epsilon=1.0, delta=1e-6)
+    assert 0.0 < plan.value < 1.0
+    assert plan.cost.upper <= 1.0
+
+
+def test_the_cap_is_that_of_the_law_it_stands_in():
+    sketch = ps.parse("selection(selection(gaussian(sigma=4), geometric(mean=2)), geometric(mean=300, cap=?))")
+    (hole,) = sketch.holes
+    assert hole.owner.emptied() == ps.Geometric(mean=300)
+
+
 def test_what_the_law_of_k_says_beforehand():
     plan = ps.plan("gaussian(sigma=?)", "poisson(mean=10)", epsilon=2, delta=1e-6)
     trials = plan.trials()
@@ -156,20 +176,20 @@ BAD = [
     (
         ("gaussian(sigma=0.3)", "geometric(mean=?)"),
         {},
-        "no `mean` meets epsilon 2 at delta 1e-06: even with K = 1 and mean = 1 epsilon is",
+        "no `mean` looked at meets epsilon 2 at delta 1e-06: even with K = 1 and mean = 1 epsilon is",
     ),
     (
         ("composed(approximate(epsilon=1, delta=1e-5), gaussian(sigma=?))", "geometric(mean=30)"),
         {},
         "even with K = 1 and sigma = 1000000 epsilon is inf",
     ),
-    (("pure(epsilon=1)", "fixed(k=8, cap=?)"), {"epsilon": 0.6}, "no `cap` meets .* even with K = 1 and cap = 8 epsilon is 0.99"),
+    (("pure(epsilon=1)", "fixed(k=8, cap=?)"), {"epsilon": 0.6}, "no `cap` looked at meets .* even with K = 1 and cap = 8 epsilon is 0.99"),
     (
         ("gaussian(sigma=4)", "binomial(n=9, p=?)"),
         {"epsilon": 9},
-        "is met by anything: `p` has nothing to be solved for, even p = 1",
+        "is met by every `p` looked at, even p = 1: there is nothing to solve for",
     ),
-    (("gaussian(sigma=4)", "geometric(mean=30, cap=?)"), {"epsilon": 20}, "is met by anything: `cap` .* any from 1 on"),
+    (("gaussian(sigma=4)", "geometric(mean=30, cap=?)"), {"epsilon": 20}, "is met by every `cap` looked at, any from 1 on"),
 ]
 
 

@@ -64,7 +64,10 @@ def test_a_file_may_leave_a_number_open(tmp_path):
 BAD = [
     ("", "`version` is missing"),
     (GOOD.replace("version = 1", "version = 2"), "`version` of a plan must be 1, got 2: it was made by a later privselect"),
-    (GOOD.replace("version = 1", "version = 0"), "`version` must be"),
+    (GOOD.replace("version = 1", "version = 0"), "`version` of a plan must be 1, got 0"),
+    (GOOD.replace("version = 1", "version = true"), "`version` of a plan must be 1, got True"),
+    (GOOD.replace("epsilon = 1.8", f"epsilon = 1{5000 * '0'}"), "a plan must be TOML"),
+    (GOOD + '[asked]\nmechanism = "a\\u007f"\n', "unknown mechanism|unexpected"),
     (GOOD.replace('mechanism = "gaussian(sigma=4)"\n', ""), "`mechanism` is missing"),
     (GOOD.replace("epsilon = 1.8", 'epsilon = "1.8"'), "`epsilon` must be"),
     (GOOD.replace("epsilon = 1.8", "epsilon = nan"), "`epsilon` must be"),

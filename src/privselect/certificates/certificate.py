@@ -91,6 +91,9 @@ class Certificate(Frozen):
         missing = _missing(fields, found.plain())
         if missing is not None:
             raise FieldsError(f"the certificate does not fit version {VERSION}: `{missing}` is missing")
+        # What is hashed, signed and shown is this, and a reader of the file must see the same.
+        if fields != found.plain():
+            raise FieldsError("the certificate does not write its text forms as they are hashed")
         return found
 
     @classmethod

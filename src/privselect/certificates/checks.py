@@ -45,7 +45,11 @@ _FAULTS = {
 def check_contents(certificate: Certificate) -> Iterator[str]:
     """The fields that follow from others, the budget and the time: nothing here needs much computing."""
     promise, total = certificate.promise, certificate.total
-    right = consequences(promise, total, certificate.base, certificate.run, certificate.accuracy.asked)
+    try:
+        right = consequences(promise, total, certificate.base, certificate.run, certificate.accuracy.asked)
+    except PrivselectError as error:
+        yield f"the fields do not fit together: {error}"
+        return
     declared = f"{', '.join(promise.declared.missing)} not declared" if promise.declared.missing else "nothing is missing"
     for name, value in right.items():
         if getattr(certificate, name) != value:
@@ -68,8 +72,8 @@ def check_numbers(certificate: Certificate) -> tuple[Interval | None, tuple[str,
         return None, (f"the claim cannot be computed again: {error}",)
     base, bounds, composition = base_of(comparison), bounds_of(comparison), composition_of(comparison)
     wrong += _check_bound("one trial alone", certificate.base.upper, base.upper)
-    if certificate.base.lower is not None and base.upper != "infinite" and certificate.base.lower > base.upper * (1.0 + EPSILON_TOLERANCE):
-        wrong.append(f"the lower end of one trial alone, {certificate.base.lower!r}, is above what can be proved, {base.upper!r}")
+    if certificate.base.lower is not None and (base.lower is None or certificate.base.lower > base.lower * (1.0 + EPSILON_TOLERANCE)):
+        wrong.append(f"the lower end of one trial alone, {certificate.base.lower!r}, is above what can be proved, {base.lower!r}")
     if (certificate.bounds is None) != (bounds is None) or (certificate.composition is None) != (composition is None):
         wrong.append("the other bounds are there without a law of K, or missing with one")
     elif certificate.bounds is not None and bounds is not None and certificate.composition is not None and composition is not None:
@@ -85,10 +89,15 @@ def _check_total(certificate: Certificate, found: Total) -> Iterator[str]:
     claimed = certificate.total
     if claimed.upper < found.upper * (1.0 - EPSILON_TOLERANCE):
         yield f"the claimed epsilon {claimed.upper!r} is too small: {found.upper!r} is what can be proved"
-    if claimed.lower is not None and claimed.lower > found.upper * (1.0 + EPSILON_TOLERANCE):
-        yield f"the claimed lower end {claimed.lower!r} is above the epsilon that can be proved, {found.upper!r}"
+    elif found.lower is not None and claimed.upper < found.lower:
+        # However little: whatever version made it, no upper end lies below a proved lower one.
+        yield f"the claimed epsilon {claimed.upper!r} is too small: it is proved that {found.lower!r} is needed"
+    if found.lower is not None and certificate.promise.epsilon < found.lower:
+        yield f"the budget {certificate.promise.epsilon!r} is not kept: it is proved that {found.lower!r} is needed"
     if claimed.lower is not None and found.lower is None:
         yield "a lower end is claimed where none can be proved"
+    elif claimed.lower is not None and found.lower is not None and claimed.lower > found.lower * (1.0 + EPSILON_TOLERANCE):
+        yield f"the claimed lower end {claimed.lower!r} is above the one that can be proved, {found.lower!r}"
 
 
 def _check_curve(certificate: Certificate) -> Iterator[str]:

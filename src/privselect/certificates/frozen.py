@@ -11,6 +11,7 @@ from privselect.errors import ParameterError
 from privselect.parameters import shortened, shown
 
 _HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}  # controls, marks that turn or hide text, ends of line
+_BLANKS = "\u115f\u1160\u2800\u3164\uffa0"  # letters and signs that are drawn as nothing
 _LONGEST = 1000
 
 
@@ -58,7 +59,7 @@ def _is_branch(part: str | int) -> bool:
 def _one_line(text: str) -> str:
     # Nobody may smuggle lines, or text that is read backwards, into what is printed.
     for character in text:
-        if unicodedata.category(character) in _HIDDEN:
+        if unicodedata.category(character) in _HIDDEN or character in _BLANKS or "VARIATION SELECTOR" in unicodedata.name(character, ""):
             raise ValueError(f"must be one line of visible text, got the character U+{ord(character):04X}")
     if not text.strip():
         raise ValueError("must be one line of visible text, got blanks")

@@ -11,6 +11,7 @@ from privselect.certificates.declared import Declared
 from privselect.certificates.frozen import Frozen
 from privselect.counts import Count
 from privselect.mechanisms import Mechanism
+from privselect.parameters import shown
 from privselect.selection import Selection
 from privselect.text import parse
 
@@ -31,7 +32,7 @@ class Promise(Frozen):
     def _read_mechanism(cls, text: str) -> str:
         described = parse(text)
         if not isinstance(described, Mechanism):
-            raise ValueError(f"`mechanism` must be what one trial leaks, such as gaussian(sigma=4), got the law of K {described}")  # noqa: TRY004 - pydantic catches ValueError
+            raise ValueError(f"`mechanism` must be what one trial leaks, such as gaussian(sigma=4), got {shown(described)}")  # noqa: TRY004 - pydantic catches ValueError
         return str(described)
 
     @field_validator("count")
@@ -39,7 +40,7 @@ class Promise(Frozen):
     def _read_count(cls, text: str | None) -> str | None:
         described = None if text is None else parse(text)
         if described is not None and not isinstance(described, Count):
-            raise ValueError(f"`count` must be a law of K, such as geometric(mean=300), got the mechanism {described}")
+            raise ValueError(f"`count` must be a law of K, such as geometric(mean=300), got {shown(described)}")
         return None if described is None else str(described)
 
     def digest(self) -> str:

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from privselect.certificates.certificate import Certificate
 
 _KEY = re.compile(r"[0-9a-f]{64}")
+_FIELD = 2**255 - 19
+# The y of every point of order 1, 2, 4 and 8 on edwards25519; the last two are one another's negatives.
+_EIGHTH = 2707385501144840649318225287225658788936804267575313519463743609750303402022
+_SMALL_ORDER = {1, _FIELD - 1, 0, _EIGHTH, _FIELD - _EIGHTH}
 _MOST_BYTES = 10_000  # of a key file: an Ed25519 key has 119
 
 
@@ -54,7 +58,7 @@ def is_signed(certificate: Certificate) -> bool:
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-    if certificate.signature is None:
+    if certificate.signature is None or _signs_anything(certificate.signature.key):
         return False
     try:
         key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(certificate.signature.key))
@@ -66,9 +70,14 @@ def is_signed(certificate: Certificate) -> bool:
 
 def check_key(text: str) -> str:
     """A public key as :func:`new_key` returns it."""
-    if not _KEY.fullmatch(text):
+    if not isinstance(text, str) or not _KEY.fullmatch(text) or _signs_anything(text):
         raise ParameterError(f"`key` must be a public key of 64 digits 0-9a-f, got {shown(text)}")
     return text
+
+
+def _signs_anything(key: str) -> bool:
+    """Whether the key is a point of small order: for those, a signature can be made up without any private key."""
+    return (int.from_bytes(bytes.fromhex(key), "little") & (2**255 - 1)) % _FIELD in _SMALL_ORDER
 
 
 def _read_key(path: str | Path) -> Ed25519PrivateKey:

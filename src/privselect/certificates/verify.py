@@ -19,7 +19,7 @@ _PLAN = (
     "what is declared: the unit of privacy, the trust model, whether n is public, the score, what is not covered",
 )
 _MAKING = (
-    "whether it is about a plan or a run, the run's randomness and notes",
+    "whether it is about a plan or a run, how many runs on the same data there were, their randomness and notes",
     "when and with which versions it was made",
 )
 
@@ -31,6 +31,8 @@ def verify(certificate: Certificate | str | bytes, *, promise_digest: str | None
     certificate of a known version is a ``CertificateError``; every other fault is a reason in the verdict.
     """
     wanted = None if key is None else check_key(key)
+    if promise_digest is not None and not isinstance(promise_digest, str):
+        raise ParameterError(f"`promise_digest` must be the hash of a plan, got {shown(promise_digest)}")
     if not isinstance(certificate, Certificate | str | bytes):
         raise ParameterError(f"`certificate` must be a certificate or its text, got {shown(certificate)}")
     try:
@@ -39,6 +41,7 @@ def verify(certificate: Certificate | str | bytes, *, promise_digest: str | None
         return Verdict(False, (str(error),), None, True, None, (), None)  # noqa: FBT003 - refused, and as good as a draft
     recomputed, wrong = check_numbers(found)
     reasons = (*_check_origin(found, promise_digest, wanted), *wrong, *check_contents(found))
+    known = wanted is not None and found.signature is not None and found.signature.key == wanted
     signer = found.signature.key if found.signature is not None and is_signed(found) else None
     return Verdict(
         holds=not reasons,
@@ -46,7 +49,8 @@ def verify(certificate: Certificate | str | bytes, *, promise_digest: str | None
         signed_by=signer,
         draft=bool(found.promise.declared.missing),
         recomputed=recomputed,
-        unprotected=() if signer is not None else (_MAKING if promise_digest is not None else _PLAN + _MAKING),
+        # A signature by a key that nobody asked for protects nothing: anyone can make one.
+        unprotected=() if known else (_MAKING if promise_digest is not None else _PLAN + _MAKING),
         certificate=found,
     )
 

@@ -9,6 +9,7 @@ from privselect.cli.options import AsJson, OptionalDelta, PlanFile
 from privselect.cli.printing import print_json
 from privselect.cli.reading import read_budget, read_delta
 from privselect.errors import ParameterError
+from privselect.parameters import POSITIVE
 
 OpenMechanism = Annotated[
     str | None, typer.Option("--mechanism", metavar="M", help="What one trial leaks, such as gaussian(sigma=?) or gaussian(sigma=4).")
@@ -49,7 +50,7 @@ def plan(
     else:
         from privselect.planning.plan import plan as solve
 
-        answer = solve(str(mechanism), count, epsilon=float(read_budget(epsilon) or 0.0), delta=read_delta(str(delta)))
+        answer = solve(str(mechanism), count, epsilon=float(read_budget(epsilon, POSITIVE) or 0.0), delta=read_delta(str(delta)))
     if out is not None:
         from privselect.planning.plan_file import write_plan
 

@@ -25,9 +25,9 @@ def read_epsilon(text: str) -> float:
     return _number("epsilon", text, REAL)
 
 
-def read_budget(text: str | None) -> float | None:
+def read_budget(text: str | None, allowed: Range = NON_NEGATIVE) -> float | None:
     """``--epsilon`` as a budget, which may be left out."""
-    return None if text is None else _number("epsilon", text, NON_NEGATIVE)
+    return None if text is None else _number("epsilon", text, allowed)
 
 
 def read_accuracy(text: str | None) -> float | None:

@@ -48,6 +48,7 @@ def _explain(verdict: "Verdict", *, expected: bool) -> None:
     if verdict.signed_by is not None and not expected:
         print("The signature proves that the holder of this key signed; whose key it is must be known from elsewhere: give it with --key.")
     if verdict.holds and verdict.unprotected:
-        print("Unsigned. Only a signature protects, as anyone can change it and make all the rest anew:")
+        alone = "Unsigned. Only a signature" if verdict.signed_by is None else "Only a signature by a known key"
+        print(f"{alone} protects, as anyone can change it and make all the rest anew:")
         for part in verdict.unprotected:
             print(f"- {part}")

@@ -28,7 +28,7 @@ class Binomial(Conditioned):
     """K ~ Binomial(n, p): ``P(k) = C(n,k) p^k (1-p)^(n-k)`` and ``phi'(1-u) = n p (1 - p u)^(n-1)``."""
 
     text_name: ClassVar[str] = "binomial"
-    n: int = parameter(whole(1, LARGEST), leaks="more")
+    n: int = parameter(whole(1, LARGEST), leaks="mostly more")
     p: float = parameter(PROBABILITY, leaks="more")
 
     def _support(self) -> tuple[int, int | None]:

@@ -25,7 +25,7 @@ class Fixed(Count):
     """K = k always: ``phi'(1-u) = k (1-u)^(k-1)``."""
 
     text_name: ClassVar[str] = "fixed"
-    k: int = parameter(whole(1, LARGEST), leaks="more")
+    k: int = parameter(whole(1, LARGEST), leaks="mostly more")
 
     def _check(self) -> None:
         if self.cap is not None and self.cap < self.k:

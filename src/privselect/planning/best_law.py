@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,13 +27,61 @@ if TYPE_CHECKING:
 
 _CLOSE = 5e-4  # between the programme's bound and the best law found, relative: the search ends
 _ROUNDS = 120
-_TRIES = 16  # to turn the programme's law into a certified one
+_TRIES = 12  # to turn the programme's law into a certified one
+_SHARES_OF_ONE = (0.0, 1e-4, 1e-3)  # of the law, that K = 1 is given at least
+_WIDEST = 0.1  # of epsilon, as a margin
+_COSTLY = 4e-3  # of the chance: where delta is steep a certificate takes long, and so much is left
 _LOOSE = 0.05  # tolerance for orders at the programme's own law, which may be far off
 _FINE = 2e-3
 _RAREST = 1e-9  # P(K >= 1) below this is no law for anyone
 _NEW, _STEEP = 1.2, 1.5  # in units of delta: an order the programme did not know, bounds that a delta a little less does not bring together
 _STEP = 0.5  # of the way from the feasible law to the programme's
 _FAR, _HALVINGS = 4.0, 8  # in units of delta; steps are halved while more than this is leaked
+
+
+@dataclass(slots=True)
+class _Care:
+    """With how much less than all of delta (``limit``) or of epsilon (``margin``), and how much of K = 1, a law is to be certified."""
+
+    limit: float = 1.0
+    margin: float = 0.0
+    low: float = 0.0  # of the limit: certified there
+    high: float = math.inf  # and not there
+    ones: int = 0
+
+    @property
+    def share_of_one(self) -> float:
+        return _SHARES_OF_ONE[self.ones]
+
+    def relaxed(self, excess: float) -> bool:
+        """After a success: try with more, if there is any more to be had."""
+        if self.margin > 0.0:
+            self.margin *= 0.5
+            return True
+        if self.limit >= 1.0 or excess > 1.0 - 2.0 * _CLOSE:
+            return False
+        self.low = self.limit
+        self._move(excess)
+        return True
+
+    def wants_margin(self, excess: float) -> bool:
+        """Delta falls steeply, and its bounds are far apart, with as much of K = 1 as may be: a little less of epsilon is the measure."""
+        return excess > _STEEP and self.ones + 1 == len(_SHARES_OF_ONE)
+
+    def tighten(self, excess: float, over: float, widest: float) -> None:
+        """After a failure, with epsilon ``over`` the one asked for."""
+        if excess > _STEEP and self.ones + 1 < len(_SHARES_OF_ONE):
+            self.ones += 1  # little of K = 1 leaves the bounds far apart
+        elif self.margin + 1.02 * over < widest:
+            self.margin, self.high = self.margin + 1.02 * over + 1e-5 * widest, math.inf
+        else:
+            self.high = self.limit
+            self._move(excess / (1.0 - _CLOSE))
+
+    def _move(self, excess: float) -> None:
+        self.limit = min(self.limit / excess, 1.0)
+        if not self.low < self.limit < self.high:
+            self.limit = 0.5 * (self.low + min(self.high, 1.0))
 
 
 class Search:
@@ -164,33 +213,24 @@ class Search:
         Where even that is not certified, the search's centre with more of K = 0.
         """
         chosen: tuple[Finite, Interval] | None = None
-        limit, low, high, margin = 1.0, 0.0, math.inf, 0.0
+        care, good_enough = _Care(), self.certifiable() * (1.0 - 2.0 * _CLOSE)
         for _ in range(_TRIES):
-            found = self._tightened(margin).solve(limit)
+            found = self._tightened(care.margin).solve(care.limit)
             if found is None:
                 break
-            held_back = limit < 1.0 or margin > 0.0 or found.bound < self.unlimited() * (1.0 - 1e-9)
-            law = self.goal.as_finite(found.pmf, keep_one=held_back)
+            held_back = care.limit < 1.0 or care.margin > 0.0 or found.bound < self.unlimited() * (1.0 - 1e-9)
+            law = self.goal.as_finite(found.pmf, keep_one=held_back, share_of_one=care.share_of_one)
             if law is None:
                 break
             excess, epsilon = self.certified(law)
             if epsilon is not None:
                 if chosen is None or self.goal.chance(law) > self.goal.chance(chosen[0]):
                     chosen = law, epsilon
-                if limit >= 1.0 or excess > 1.0 - 2.0 * _CLOSE:
+                if self.goal.chance(chosen[0]) >= good_enough * (1.0 - (_COSTLY if care.margin else 0.0)) or not care.relaxed(excess):
                     break
-                low = limit
-            elif self.leaks(found.pmf, margin=margin) > _NEW * limit:
-                continue  # the programme did not know this order yet
-            elif excess > _STEEP and math.isfinite(over := self._over(law)):
-                # Delta falls steeply here, and its bounds are far apart: a little less of epsilon is the better measure.
-                margin, high = margin + 1.02 * over + 1e-6 * self.goal.epsilon, math.inf
-                continue
-            else:
-                high = limit
-            limit = min(limit / excess * (1.0 if epsilon is not None else 1.0 - _CLOSE), 1.0)
-            if not low < limit < high:
-                limit = 0.5 * (low + min(high, 1.0))
+            elif self.leaks(found.pmf, margin=care.margin) <= _NEW * care.limit:  # else it is an order the programme did not know yet
+                over = self._over(law) if care.wants_margin(excess) else math.inf
+                care.tighten(excess, over, _WIDEST * self.goal.epsilon)
         return self._scaled_down() if chosen is None else chosen
 
     def _over(self, law: Finite) -> float:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from privselect.counts import Fixed
+from privselect.digits import shown_down, shown_up
 from privselect.errors import MissingExtraError, ParameterError
 from privselect.mechanisms import Mechanism
 from privselect.parameters import shown
 from privselect.planning.best_law import Search
 from privselect.planning.goal import Goal
 from privselect.planning.named_laws import NamedLaw, best_binomial, best_geometric, best_negative_binomial
+from privselect.text import write_value
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -86,7 +88,8 @@ class Design:
             raise MissingExtraError("the table needs rich; install it with: pip install 'privselect[cli]'") from None
         goal = self.goal
         budget = "" if goal.mean is None else f", E K <= {float(goal.mean):g}"
-        title = f"chance of a trial in the best {goal.tau:.3g}, ({goal.epsilon:g}, {goal.delta:g})-DP, K <= {goal.cap}{budget}"
+        private = f"({write_value(goal.epsilon)}, {write_value(goal.delta)})-DP"
+        title = f"chance of a trial in the best {goal.tau:.3g}, {private}, K <= {goal.cap}{budget}"
         table = Table(title=f"{title}\n{self.mechanism}", title_justify="left", caption_justify="left", box=SIMPLE_HEAD)
         table.add_column("law of K")
         for heading in ("chance", "E K", "largest K", "epsilon"):
@@ -100,7 +103,8 @@ class Design:
     def _proved(self) -> str:
         if self.at_most is None:
             return f"no lower bound on the mechanism is proved; what could be certified is within {max(self.search_gap, 0.0):.1e}"
-        return f"no law has a chance above {math.ceil(self.at_most * 1e5) / 1e5:.5f} (gap {max(self.gap or 0.0, 0.0):.1e})"
+        limits = f"K <= {self.goal.cap}" + ("" if self.goal.mean is None else f" and E K <= {float(self.goal.mean):g}")
+        return f"no law with {limits} has a chance above {shown_up(self.at_most)} (gap {_gap_up(max(self.gap or 0.0, 0.0))})"
 
     def plot(self, path: str | Path) -> None:
         """Draw P(K >= k) of the designed law and the named ones into a .png, .pdf or .svg file."""
@@ -131,9 +135,9 @@ def design(  # noqa: PLR0913 -- each is a word of the question
     search.run()
     rounds, (count, certified) = search.rounds, search.best()
     geometric, negative_binomial, binomial = best_geometric(search), best_negative_binomial(search), best_binomial(search)
-    for named in (negative_binomial, binomial):
+    for known in (Fixed(k=1), *(named.count for named in (negative_binomial, binomial) if named is not None)):
         # A law with a name may be the best one, or as good: then the search has only come near it.
-        if named is not None and named.chance > goal.chance(count) and (other := search.law_of(named.count)) is not None:
+        if goal.affords_mean(known) and goal.chance(known) > goal.chance(count) and (other := search.law_of(known)) is not None:
             count, certified = max((count, certified), other, key=lambda law: goal.chance(law[0]))
     return Design(
         mechanism=mechanism,
@@ -154,12 +158,16 @@ def _plain(mean: Fraction | None) -> float | None:
     return None if mean is None else float(mean)
 
 
+def _gap_up(gap: float) -> str:
+    return f"{gap * 1.05:.1e}" if gap else "0"  # two digits, rounded up
+
+
 def _cells(law: NamedLaw) -> tuple[str, str, str, str]:
     """Chance rounded down; the others rounded up."""
     largest = law.count.largest
     return (
-        f"{math.floor(law.chance * 1e5) / 1e5:.5f}",
-        f"{math.ceil(law.count.expected() * 1e3 - 1e-6) / 1e3:.3f}",
+        shown_down(law.chance),
+        shown_up(law.count.expected() * (1.0 - 1e-12), 3),  # but for the rounding of a quotient
         "none" if largest is None else str(largest),
-        f"{math.ceil(float(law.epsilon.upper) * 1e5) / 1e5:.5f}",
+        shown_up(float(law.epsilon.upper)),
     )

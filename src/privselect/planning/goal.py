@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from privselect.counts import Finite
-from privselect.parameters import OPEN_UNIT, POSITIVE, Range, check_exact, check_number, whole
+from privselect.counts.base import LARGEST
+from privselect.parameters import Range, check_exact, check_number, whole
 from privselect.selection.search import LARGEST_EPSILON
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
+# Beyond these nothing is left to design, and floats run out of digits.
+_MEANS, _DELTAS, _SHARES = Range(1e-12, float(LARGEST), high_open=False), Range(1e-200, 1.0), Range(1e-12, 1.0)
 MOST_TRIALS = 10_000  # a longer law would take hours
 _PARTS = 10**9  # of P(K >= 1), in which a law is written
 _ROUNDING = 1e-12  # of a chance, many times over
@@ -41,12 +44,12 @@ class Goal:
         """Each in its range, or one clear sentence."""
         budget = None
         if mean is not None:
-            check_number("mean", mean, POSITIVE)
+            check_number("mean", mean, _MEANS)
             budget = check_exact("mean", mean)
         return cls(
             check_number("epsilon", epsilon, Range(0.0, LARGEST_EPSILON, high_open=False)),
-            check_number("delta", delta, OPEN_UNIT),
-            check_number("tau", tau, OPEN_UNIT),
+            check_number("delta", delta, _DELTAS),
+            check_number("tau", tau, _SHARES),
             int(check_number("cap", cap, whole(1, MOST_TRIALS))),
             budget,
         )
@@ -67,12 +70,6 @@ class Goal:
         middle = 0.5 * (ends[1:] + ends[:-1])
         return float(np.exp(count.log_dpgf(middle)) @ np.diff(ends)) * (1.0 - 10.0 * _ROUNDING)
 
-    def affords(self, count: Count) -> bool:
-        """Whether ``K <= cap`` and ``E K <= mean``."""
-        if count.largest is None or count.largest > self.cap:
-            return False
-        return self.affords_mean(count)
-
     def affords_mean(self, count: Count) -> bool:
         """Whether ``E K <= mean``: exactly for a table, up to the rounding of a float for a closed form."""
         if self.mean is None:
@@ -81,10 +78,11 @@ class Goal:
             return sum(k * weight for k, weight in count.pmf) <= self.mean * sum(weight for _, weight in count.pmf)
         return count.expected() <= float(self.mean) * (1.0 + _ROUNDING)
 
-    def as_finite(self, pmf: Floats, *, keep_one: bool = True) -> Finite | None:
+    def as_finite(self, pmf: Floats, *, keep_one: bool = True, share_of_one: float = 0.0) -> Finite | None:
         """This law (``pmf[k] = P(K = k)``, k from 0) in whole weights, with E K <= mean exactly; None where nothing is left of it.
 
-        ``keep_one`` gives K = 1 at least the least weight there is: without it the largest losses are hard to bound.
+        ``keep_one`` gives K = 1 at least the least weight there is, or ``share_of_one`` of all that is not K = 0: with little of it the
+        largest losses are hard to bound.
         """
         head = float(pmf[1:].sum())
         if not head > 0.0:
@@ -94,7 +92,7 @@ class Goal:
         if not weights:
             return None
         if keep_one:
-            weights.setdefault(1, 1)
+            weights[1] = max(weights.get(1, 0), round(share_of_one * sum(weights.values())), 1)
         rest = parts - sum(weights.values())
         # What is left over belongs to K = 0, unless it is only rounding: then to the likeliest K.
         owner = 0 if rest > len(weights) else max(weights, key=lambda k: weights[k])

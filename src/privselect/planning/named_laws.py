@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from privselect.counts import Binomial, Geometric, NegativeBinomial
+from privselect.counts.base import LARGEST
 from privselect.selection.selection import Selection
 
 if TYPE_CHECKING:
@@ -48,8 +49,9 @@ def best_geometric(search: Search) -> NamedLaw | None:
     most = float(goal.cap) if goal.mean is None else float(goal.mean)
     if most < 1.0:
         return None
-    low, high = 0.0, math.log(most)
+    most = min(most, float(LARGEST))
     found = _certified(search, Geometric(mean=most))
+    low, high = 0.0, math.log(most)
     for _ in range(_MEANS if found is None else 0):
         middle = 0.5 * (low + high)
         law = Geometric(mean=max(_rounded(math.exp(middle), up=False), 1.0))
@@ -97,7 +99,7 @@ def best_binomial(search: Search) -> NamedLaw | None:
         return np.asarray(np.where(k <= n, weights, -np.inf))
 
     def law(shape: Floats, size: float) -> Count:
-        return Binomial(n=int(shape[0]), p=_rounded(math.exp(size), up=False))
+        return Binomial(n=int(shape[0]), p=1.0 if size > -2.0 * _SMALLEST else _rounded(math.exp(size), up=False))
 
     cap = search.goal.cap
     shapes = np.unique(np.round(np.geomspace(1.0, cap, 40)))[:, None]
@@ -129,9 +131,9 @@ class _Family:
         for _ in range(_TRIES):
             law = self.law(shape, float(self._sizes(shape[None], limit)[0]))
             best = _certified(self.search, law)
-            if best is not None:
-                break
-            limit *= min(1.0 / _excess(self.search, law), 1.0) * (1.0 - _CLOSE)
+            if best is not None or not self.search.goal.affords_mean(law):
+                break  # the shortest of its shape runs too long: a law that always runs a trial cannot do with less than one
+            limit *= min(1.0 / max(_excess(self.search, law), 1.0), 1.0) * (1.0 - _CLOSE)
         return best
 
     def _choose(self, shapes: Floats, limit: float) -> Floats:

@@ -5,20 +5,21 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from privselect.counts.base import Count
+from privselect.counts.base import LARGEST, Count
 from privselect.errors import NotCoveredError, ParameterError
 from privselect.pairs.compose import ACCURACY
 from privselect.parameters import OPEN_UNIT, POSITIVE, check_number, shown
 from privselect.planning.chance import chance_of_best
 from privselect.planning.question import question, read_count, read_mechanism, together
-from privselect.planning.scan import runs_that
+from privselect.planning.scan import climbed, runs_that
 from privselect.planning.solve import AnythingMeetsItError, NothingMeetsItError, Search
 from privselect.selection.compare import composed_runs, paper, released_epsilon, renyi
 from privselect.sketch import Sketch
+from privselect.text import write_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -34,6 +35,7 @@ OTHERS = ("paper", "renyi", "composition")
 _NARROW = 1e-3  # for the other bounds, which are only shown
 _ROUGH = 1e-2
 _ELASTICITY = 0.2  # of epsilon in the mean number of trials, about
+_MOST_CLIMBED = 10**6  # trials
 _NEVER_CAPPED = 1e-12  # chance of a K that is as good as none
 
 
@@ -115,12 +117,16 @@ def plan(mechanism: Mechanism | Sketch | str, count: Count | Sketch | str | None
     costs: dict[float, Interval] = {}
 
     def bound(value: float) -> float:
-        costs[value] = asked.whole(value).epsilon_at(at)
+        if value not in costs:
+            costs[value] = asked.whole(value).epsilon_at(at)
         return float(costs[value].upper)
 
     search = Search(bound, axis, budget)
     try:
-        value = search.solve(*_rough_start(asked, axis, budget, at))
+        if asked.hole.leaks == "mostly more":
+            value: float = _climbed(bound, axis, budget)
+        else:
+            value = search.solve(*_rough_start(asked, axis, budget, at))
     except (NothingMeetsItError, AnythingMeetsItError) as error:
         raise _refusal(asked, axis, budget, at, error) from None
     instead, notes = _instead(asked, search, value, at)
@@ -135,7 +141,8 @@ def checked(mechanism: Mechanism | str, count: Count | str | None = None, *, eps
         raise ParameterError(f"no number must be left open here, got {shown(trial)} and {shown(law)}")
     cost = together(trial, law).epsilon_at(at)
     if not cost.upper <= budget:
-        raise ParameterError(f"the plan must meet its budget, epsilon {budget:g} at delta {at:g}, got an epsilon of {shown(cost.upper)}")
+        met = f"epsilon {write_value(budget)} at delta {write_value(at)}"
+        raise ParameterError(f"the plan must meet its budget, {met}, got an epsilon of {shown(cost.upper)}")
     return Plan(trial, law, budget, at, cost)
 
 
@@ -159,6 +166,17 @@ def _rough_start(asked: Question, axis: Axis, budget: float, delta: float) -> tu
         return axis.safest, rough.elasticity
     except AnythingMeetsItError:
         return axis.last, rough.elasticity
+
+
+def _climbed(bound: Callable[[float], float], axis: Axis, budget: float) -> int:
+    """The greatest number up to which each that was looked at meets the budget: further up, some may meet it again."""
+    low, high = int(axis.safest), min(int(axis.last), _MOST_CLIMBED)
+    value = climbed(lambda place: bound(place) <= budget, low, high)
+    if value < low:
+        raise NothingMeetsItError(f"even {axis.shown(low)}")
+    if value == high:
+        raise AnythingMeetsItError(f"even {axis.shown(high)}")
+    return value
 
 
 def _answer(asked: Question, value: float, cost: Interval, budget: float, delta: float, **more: Any) -> Plan:
@@ -185,8 +203,8 @@ def _scanned(asked: Question, axis: Axis, budget: float, delta: float) -> Plan:
 
 def _capped_range(asked: Question) -> tuple[int, int]:
     """The least cap that the law allows, and one beyond which hardly anything is cut off."""
-    uncapped = next(part for part in _laws(together(*asked.without())) if isinstance(part, asked.hole.owner))
-    top = uncapped.quantile(1.0 - _NEVER_CAPPED)
+    uncapped = cast("Count", asked.hole.owner.emptied())
+    top = min(max(uncapped.quantile(1.0 - _NEVER_CAPPED), 1), LARGEST)
     low, high = 0, top  # the least cap is found by asking: a law refuses those below
     while high - low > 1:
         middle = (low + high) // 2
@@ -197,17 +215,6 @@ def _capped_range(asked: Question) -> tuple[int, int]:
         else:
             high = middle
     return high, top
-
-
-def _laws(described: Any) -> list[Count]:
-    """Every law of K inside a mechanism."""
-    if isinstance(described, Count):
-        return [described]
-    if isinstance(described, tuple | list):
-        return [law for entry in described for law in _laws(entry)]
-    if not dataclasses.is_dataclass(described):
-        return []
-    return [law for field in dataclasses.fields(described) for law in _laws(getattr(described, field.name))]
 
 
 def _instead(asked: Question, search: Search, value: float, delta: float) -> tuple[dict[str, float | None], dict[str, str]]:
@@ -221,7 +228,7 @@ def _instead(asked: Question, search: Search, value: float, delta: float) -> tup
     for name in OTHERS:
         axis = search.axis
         if name == "composition" and asked.hole.parameter == "mean":
-            axis = dataclasses.replace(axis, whole=True)  # so many runs
+            axis = dataclasses.replace(axis, whole=True, safest=max(axis.safest, 1))  # so many runs
         other = Search(_bound(asked, name, delta, accuracy), axis, search.budget, accuracy, _NARROW, to_the_last=False)
         try:
             found[name] = other.solve(value, search.elasticity)
@@ -231,6 +238,8 @@ def _instead(asked: Question, search: Search, value: float, delta: float) -> tup
             found[name], notes[name] = None, f"nothing meets the budget, not {error}"
         except AnythingMeetsItError as error:
             found[name], notes[name] = None, f"no limit within the range searched, {error} meets the budget"
+        except ParameterError as error:
+            found[name], notes[name] = None, f"no answer: {error}"
     return found, notes
 
 
@@ -252,11 +261,12 @@ def _bound(asked: Question, name: str, delta: float, accuracy: float) -> Callabl
 
 
 def _refusal(asked: Question, axis: Axis, budget: float, delta: float, error: ParameterError) -> ParameterError:
-    target = f"epsilon {budget:g} at delta {delta:g}"
+    target = f"epsilon {write_value(budget)} at delta {write_value(delta)}"
     if isinstance(error, AnythingMeetsItError):
-        return type(error)(f"the budget of {target} is met by anything: `{axis.name}` has nothing to be solved for, {error} meets it")
+        return type(error)(f"the budget of {target} is met by every `{axis.name}` looked at, {error}: there is nothing to solve for")
     mechanism, count = asked.parts(axis.safest)
     alone, cost = upper_end(mechanism, delta), upper_end(together(mechanism, count), delta)
+    safest, refused = axis.shown(axis.safest), f"no `{axis.name}` looked at meets {target}: even with"
     if count is not None and alone > budget:
-        return type(error)(f"no `{axis.name}` meets {target}: even with K = 1 and {axis.shown(axis.safest)} epsilon is {shown(alone)}")
-    return type(error)(f"no `{axis.name}` meets {target}: even with {axis.shown(axis.safest)} epsilon is {shown(cost)}")
+        return type(error)(f"{refused} K = 1 and {safest} epsilon is {shown(alone)}")
+    return type(error)(f"{refused} {safest} epsilon is {shown(cost)}")

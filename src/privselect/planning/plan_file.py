@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from pydantic import field_validator
+
 from privselect.certificates.declared import Declared
 from privselect.certificates.frozen import Frozen
 from privselect.certificates.promise import Promise
@@ -30,6 +32,16 @@ class Asked(Frozen):
 
     mechanism: str
     count: str | None = None
+
+    @field_validator("mechanism")
+    @classmethod
+    def _read_mechanism(cls, text: str) -> str:
+        return str(read_mechanism(text))
+
+    @field_validator("count")
+    @classmethod
+    def _read_count(cls, text: str | None) -> str | None:
+        return None if text is None else str(read_count(text))
 
 
 class PlanFile(Frozen):
@@ -64,16 +76,18 @@ def read_plan(path: str | Path) -> PlanFile:
     """A plan file, or one clear sentence on why it is none."""
     file = Path(path)
     try:
-        content = file.read_bytes()
-    except OSError as error:
-        raise ParameterError(f"a plan must be a file that can be read, got {shown(str(path))} ({error.strerror})") from None
+        with file.open("rb") as opened:
+            content = opened.read(_MOST_BYTES + 1)
+    except (OSError, ValueError) as error:  # a name with a null character is a ValueError
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise ParameterError(f"a plan must be a file that can be read, got {shown(str(path))} ({reason})") from None
     if len(content) > _MOST_BYTES:
-        raise ParameterError(f"a plan must have at most {_MOST_BYTES} bytes, got {len(content)}")
+        raise ParameterError(f"a plan must have at most {_MOST_BYTES} bytes, got more in {shown(str(path))}")
     try:
         fields = tomllib.loads(content.decode("utf-8"))
     except UnicodeDecodeError:
         raise ParameterError(f"a plan must be text in UTF-8, got {shown(str(path))}") from None
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # also a number of thousands of digits
         raise ParameterError(f"a plan must be TOML, got {shown(str(path))} ({error})") from None
     return _checked_fields(fields)
 
@@ -102,9 +116,11 @@ def write_plan(answer: Plan, path: str | Path, declared: Declared | None = None)
 
 
 def _checked_fields(fields: dict[str, Any]) -> PlanFile:
-    version = fields.get("version")
-    if isinstance(version, int) and not isinstance(version, bool) and version > VERSION:
-        raise ParameterError(f"`version` of a plan must be {VERSION}, got {version}: it was made by a later privselect")
+    version = fields.get("version", VERSION)
+    if type(version) is not int or version < 1:
+        raise ParameterError(f"`version` of a plan must be {VERSION}, got {shown(version)}")
+    if version > VERSION:
+        raise ParameterError(f"`version` of a plan must be {VERSION}, got {shown(version)}: it was made by a later privselect")
     return PlanFile(**fields)
 
 

@@ -75,8 +75,8 @@ def question(mechanism: object, count: object = None) -> Question:
         raise ParameterError(f"exactly one number must be left open, as ? or UNKNOWN, got {found} in {shown(asked)}")
     hole = holes[0]
     if hole.allowed is None:
-        where = f"`{hole.parameter}` of `{getattr(hole.owner, 'text_name', hole.owner.__name__)}`"
-        raise ParameterError(f"only a single number with a name, such as sigma, steps or mean, can be solved for, got a ? inside {where}")
+        wanted = "a single number with a name, such as sigma, steps or mean"
+        raise ParameterError(f"only {wanted}, can be solved for, got {shown(str(hole.owner))}")
     return Question(trial, law, hole)
 
 

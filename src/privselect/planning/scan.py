@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 _DENSE = 64  # looked at one by one up to here
 _GROWTH = 1.05  # from then on, in steps of this factor
+_STRIDE = 1.25  # of the climb, where each look may be dear
 
 
 def runs_that(meets: Callable[[int], bool], low: int, high: int) -> tuple[tuple[int, int], ...]:
@@ -42,6 +43,23 @@ def runs_that(meets: Callable[[int], bool], low: int, high: int) -> tuple[tuple[
             stretches.append((first, last))
             first = None
     return (*stretches, (first, places[-1])) if first is not None else tuple(stretches)
+
+
+def climbed(meets: Callable[[int], bool], low: int, high: int) -> int:
+    """How far up from ``low`` every place looked at meets: in steps of a quarter up to the first that does not, whose edge is found.
+
+    Less than ``low`` where that does not meet, and ``high`` where all do. A stretch that does not, between two looks, is not seen.
+    """
+    last, ahead = low - 1, low
+    while meets(ahead):
+        last = ahead
+        if ahead == high:
+            return high
+        ahead = min(max(ahead + 1, math.floor(ahead * _STRIDE)), high)
+    while ahead - last > 1:
+        middle = (last + ahead) // 2
+        last, ahead = (middle, ahead) if meets(middle) else (last, middle)
+    return last
 
 
 def _places(low: int, high: int) -> list[int]:

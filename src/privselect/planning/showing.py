@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
+from privselect.digits import shown_down, shown_up
 from privselect.text import write_value
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ def summary(plan: Plan) -> str:
 def _lines(plan: Plan) -> Iterator[tuple[str, str]]:
     yield "mechanism", str(plan.mechanism)
     yield "law of K", "one trial" if plan.count is None else str(plan.count)
-    yield "budget", f"epsilon {write_value(plan.epsilon)} at delta {plan.delta:g}"
-    yield "certified", f"epsilon {_up(float(plan.cost.upper))}{_at_least(plan)}"
+    yield "budget", f"epsilon {write_value(plan.epsilon)} at delta {write_value(plan.delta)}"
+    yield "certified", f"epsilon {shown_up(float(plan.cost.upper), 6)}{_at_least(plan)}"
     if plan.parameter is not None and plan.value is not None:
         yield plan.parameter, f"{write_value(plan.value)}"
     if plan.feasible is not None:
@@ -47,17 +47,13 @@ def _trials(plan: Plan) -> Iterator[tuple[str, str]]:
     yield "some trial in the", best
 
 
-def _up(epsilon: float) -> str:
-    return f"{math.ceil(epsilon * 1e6) / 1e6:.6f}" if math.isfinite(epsilon) else "infinite"
-
-
 def _at_least(plan: Plan) -> str:
     lower = plan.cost.lower
-    return "" if lower is None else f", and no less than {math.floor(lower * 1e6) / 1e6:.6f}"
+    return "" if lower is None else f", and no less than {shown_down(float(lower), 6)}"
 
 
 def _percent(chance: float) -> str:
-    return f"{100.0 * chance:.1f}%" if chance >= 1e-3 else f"{100.0 * chance:.2g}%"
+    return f"{shown_down(100.0 * chance, 1)}%" if chance >= 1e-3 else f"{100.0 * chance:.2g}%"
 
 
 def _stretch(first: int, last: int | None) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.special import erfcx, ndtr
 
 from privselect.counts.truncated import Truncated
+from privselect.errors import NotCoveredError
 from privselect.selection.paper import cor_adjust, covered
 from privselect.selection.search import LARGEST_EPSILON, least, solve_epsilon
 
@@ -57,7 +58,10 @@ def thresholds_for_total(epsilon: float, delta: float, count: Count) -> Threshol
     """Those of the Gaussian mechanism with the least noise for which ``cor:adjust`` gives at most this epsilon in all."""
     law = covered_law(count)
     mu = _greatest_mu(lambda mu: _thresholds(mu, 0.0, delta, law).epsilon <= epsilon)
-    return _thresholds(mu, _gaussian_epsilon(mu, delta), delta, law)
+    found = _thresholds(mu, _gaussian_epsilon(mu, delta), delta, law)
+    if found.epsilon > epsilon:
+        raise NotCoveredError(f"no Gaussian mechanism leaks so little that cor:adjust gives {epsilon:g} in all")
+    return found
 
 
 def covered_law(count: Count) -> Truncated:

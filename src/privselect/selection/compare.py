@@ -11,6 +11,7 @@ import numpy as np
 
 from privselect.counts import Binomial, Poisson
 from privselect.counts.truncated import Truncated
+from privselect.digits import shown_down, shown_up
 from privselect.errors import MissingExtraError, NotCoveredError, ParameterError
 from privselect.interval import Interval
 from privselect.mechanisms import Mechanism
@@ -255,12 +256,12 @@ def _shown(bound: Interval | float | None) -> str:
     value = _upper(bound)
     if bound is None:
         return "-"
-    return f"{math.ceil(value * 1e5) / 1e5:.5f}" if math.isfinite(value) else "infinite"
+    return shown_up(value)
 
 
 def _at_least(interval: Interval) -> str:
     lower = math.nan if interval.lower is None else float(interval.lower)
-    return f", >= {math.floor(lower * 1e5) / 1e5:.5f}" if math.isfinite(lower) else ""
+    return f", >= {shown_down(lower)}" if math.isfinite(lower) else ""
 
 
 def _quotient(bound: Interval | float | None, exact: float) -> str:

@@ -1,0 +1,21 @@
+"""Numbers for people, rounded to the side that claims less."""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+
+
+def shown_up(value: float, places: int = 5) -> str:
+    """With so many decimal places, never less than the value itself."""
+    return _shown(value, places, ROUND_CEILING)
+
+
+def shown_down(value: float, places: int = 5) -> str:
+    """With so many decimal places, never more than the value itself."""
+    return _shown(value, places, ROUND_FLOOR)
+
+
+def _shown(value: float, places: int, rounding: str) -> str:
+    # By the exact binary value: value * 10^places, as a float, may round the other way.
+    return f"{Decimal(value).quantize(Decimal(1).scaleb(-places), rounding)}" if math.isfinite(value) else "infinite"
