@@ -41,6 +41,14 @@ def test_json_has_the_solved_texts_and_the_interval(capsys):
     assert set(told["trials"]) == {"expected", "quantiles", "probability_of_zero", "chance_of_best"}
 
 
+def test_a_spinner_turns_where_somebody_watches(capsys, monkeypatch):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    code, out, err = run(ASKED, capsys)
+    assert code == 0
+    assert "planning" in err
+    assert "planning" not in out
+
+
 def test_the_file_is_read_back(capsys, tmp_path):
     file = tmp_path / "plan.toml"
     code, out, _ = run([*ASKED, "--out", file], capsys)

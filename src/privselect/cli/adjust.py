@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from privselect.cli.options import AsJson, DeltaText
-from privselect.cli.printing import print_json
+from privselect.cli.printing import print_json, working
 from privselect.cli.reading import read_count, read_delta
 from privselect.errors import ParameterError, TextFormError
 from privselect.parameters import shown
@@ -46,16 +46,17 @@ def adjust(
 
     from privselect.planning.adjust import adjust as find_steps
 
-    found = find_steps(
-        noise_multipliers=noise,  # type: ignore[arg-type]  # exact numbers are numbers
-        sampling_probability=rate,  # type: ignore[arg-type]
-        count=read_count(count),  # type: ignore[arg-type]  # it was given
-        delta=at,
-        epsilon=total,  # type: ignore[arg-type]
-        epsilon_base=base,  # type: ignore[arg-type]
-        probabilities=law,
-        shares=parts,
-    )
+    with working("dividing the budget"):
+        found = find_steps(
+            noise_multipliers=noise,  # type: ignore[arg-type]  # exact numbers are numbers
+            sampling_probability=rate,  # type: ignore[arg-type]
+            count=read_count(count),  # type: ignore[arg-type]  # it was given
+            delta=at,
+            epsilon=total,  # type: ignore[arg-type]
+            epsilon_base=base,  # type: ignore[arg-type]
+            probabilities=law,
+            shares=parts,
+        )
     if json:
         print_json(found.as_dict())
         return
@@ -63,6 +64,7 @@ def adjust(
     from rich.console import Console
 
     Console().print(found.table())
+    print(found.mechanism)
 
 
 def _optional(name: str, text: str | None) -> Fraction | None:

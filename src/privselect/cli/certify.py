@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from privselect.cli.options import AccuracyText, CountText, OptionalDelta, OptionalMechanism, PlanFile
+from privselect.cli.printing import working
 from privselect.cli.reading import read_accuracy, read_budget, read_count, read_delta, read_mechanism, read_promise
 from privselect.errors import ParameterError
 from privselect.files import check_target
@@ -65,9 +66,10 @@ def certify(
         if both:
             raise ParameterError(f"a plan file says all that is promised and declared, got {str(plan)!r} and {both[0]}")
         promise = read_promise(plan)
-        certificate = issue(
-            promise.mechanism, promise.count, delta=promise.delta, epsilon=promise.epsilon, declared=promise.declared, accuracy=within
-        )
+        with working("certifying"):
+            certificate = issue(
+                promise.mechanism, promise.count, delta=promise.delta, epsilon=promise.epsilon, declared=promise.declared, accuracy=within
+            )
     else:
         if mechanism is None or delta is None:
             raise ParameterError(f"a certificate needs --mechanism and --delta, or a plan file, got no {_first_missing(promised)}")
@@ -77,7 +79,8 @@ def certify(
         from privselect.certificates.declared import Declared
 
         declared = Declared(**{**told, "not_covered": tuple(not_covered or ())})
-        certificate = issue(trial, law, delta=at, epsilon=budget, declared=declared, accuracy=within)
+        with working("certifying"):
+            certificate = issue(trial, law, delta=at, epsilon=budget, declared=declared, accuracy=within)
     if out is None:
         print(certificate.to_json(), end="")
         return

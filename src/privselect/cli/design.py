@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from privselect.cli.options import AsJson, DeltaText, EpsilonText, MechanismText
-from privselect.cli.printing import print_json
+from privselect.cli.printing import print_json, working
 from privselect.cli.reading import read_cap, read_delta, read_epsilon, read_mean, read_mechanism, read_tau
 from privselect.files import unwritable
 
@@ -37,7 +37,8 @@ def design(
 
     from privselect.planning.design import design as find
 
-    found = find(base, epsilon=at, delta=allowed, tau=share, cap=most, mean=budget)
+    with working("designing the law of K"):
+        found = find(base, epsilon=at, delta=allowed, tau=share, cap=most, mean=budget)
     if plot is not None:
         try:
             found.plot(plot)

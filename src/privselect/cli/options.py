@@ -15,7 +15,7 @@ CountText = Annotated[
 _DELTA = typer.Option("--delta", metavar="D", help="A number in (0, 1).")
 DeltaText = Annotated[str, _DELTA]
 OptionalDelta = Annotated[str | None, _DELTA]
-PlanFile = Annotated[Path | None, typer.Argument(metavar="[PLAN]", help="A plan file, in place of the options.", show_default=False)]
+PlanFile = Annotated[Path | None, typer.Argument(metavar="PLAN", help="A plan file, in place of the options.", show_default=False)]
 AccuracyText = Annotated[
     str | None,
     typer.Option("--accuracy", metavar="A", help="How far the two ends may be apart, relative; refused where it cannot be reached."),

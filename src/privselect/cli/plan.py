@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from privselect.cli.options import AsJson, OptionalDelta, PlanFile
-from privselect.cli.printing import print_json
+from privselect.cli.printing import print_json, working
 from privselect.cli.reading import read_budget, read_delta
 from privselect.errors import ParameterError
 from privselect.parameters import POSITIVE
@@ -46,11 +46,14 @@ def plan(
         from privselect.planning.plan_file import read_plan
 
         read = read_plan(file)
-        answer, declared = read.plan(), read.declared
+        with working("planning"):
+            answer, declared = read.plan(), read.declared
     else:
         from privselect.planning.plan import plan as solve
 
-        answer = solve(str(mechanism), count, epsilon=float(read_budget(epsilon, POSITIVE) or 0.0), delta=read_delta(str(delta)))
+        budget, at = float(read_budget(epsilon, POSITIVE) or 0.0), read_delta(str(delta))
+        with working("planning"):
+            answer = solve(str(mechanism), count, epsilon=budget, delta=at)
     if out is not None:
         from privselect.planning.plan_file import write_plan
 

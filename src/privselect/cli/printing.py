@@ -4,10 +4,26 @@ from __future__ import annotations
 
 import json
 import math
+import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from privselect.interval import Interval
+
+
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """A spinner where somebody watches: on a terminal, beside the answer."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(what):
+        yield
 
 
 def print_json(payload: dict[str, object]) -> None:

@@ -8,7 +8,7 @@ import typer
 from privselect.errors import ParameterError
 from privselect.files import check_target
 
-CertificateFile = Annotated[Path | None, typer.Argument(metavar="[FILE]", help="The certificate to sign.")]
+CertificateFile = Annotated[Path | None, typer.Argument(metavar="FILE", help="The certificate to sign.")]
 KeyFile = Annotated[Path | None, typer.Option("--key-file", metavar="PEM", help="The private key to sign with.")]
 NewKey = Annotated[Path | None, typer.Option("--new-key", metavar="PEM", help="Make a private key in this new file, first.")]
 Out = Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Where to write the signed certificate. Without it: in place.")]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from privselect.cli.options import AsJson
-from privselect.cli.printing import print_json
+from privselect.cli.printing import print_json, working
 from privselect.cli.reading import read_promise
 from privselect.errors import ParameterError
 
@@ -30,7 +30,9 @@ def verify(file: CertificateFile, key: Key = None, plan: AgreedPlan = None, plan
         if plan_hash is not None:
             raise ParameterError(f"the plan is given by its file or by its hash, got --plan {str(plan)!r} and --plan-hash")
         plan_hash = read_promise(plan).digest()
-    verdict = check(read_bytes(file), promise_digest=plan_hash, key=key)
+    content = read_bytes(file)
+    with working("computing the claim again"):
+        verdict = check(content, promise_digest=plan_hash, key=key)
     if json:
         print_json(verdict.as_dict())
     else:
