@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import privselect as ps
 from privselect.selection.search import greatest_along, least, solve_epsilon
 
 SCALES = st.floats(1e-6, 600.0)
@@ -78,3 +79,9 @@ def test_a_law_that_vanishes_at_one_is_bounded_by_its_slopes(degree):
     assert greatest_along(log_weight, path) == pytest.approx(degree * math.log(2.0), abs=2e-6)
     below = (path[1], path[0])
     assert greatest_along(log_weight, below) == pytest.approx(0.0, abs=2e-6)
+
+
+def test_an_epsilon_of_zero_is_said_exactly():
+    chosen = ps.Selection(ps.Gaussian(sigma=4), ps.Finite({0: 999, 1: 1}))
+    assert chosen.delta_at(0.0).upper < 1e-3
+    assert chosen.epsilon_at(1e-2).upper == 0.0

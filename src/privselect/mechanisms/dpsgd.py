@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import math
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,6 +22,8 @@ from privselect.parameters import POSITIVE, PROBABILITY, parameter, whole
 from privselect.text import register
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import ArrayLike, NDArray
 
     from privselect.pairs.resolution import Resolution
@@ -80,15 +85,33 @@ class DPSGD(Mechanism):
         return Step(step.bracket(step.knots(CELL)), lambda resolution: step.bracket(step.knots_on(resolution)))
 
     def renyi_at(self, alpha: ArrayLike) -> Floats:
-        """By dp-accounting's analysis of the sampled Gaussian."""
-        from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent
-        from dp_accounting.rdp import RdpAccountant
-
+        """By dp-accounting's analysis of the sampled Gaussian: that of one step, as many times as there are steps."""
         orders = check_orders(alpha)
-        accountant = RdpAccountant(np.atleast_1d(orders).ravel())
-        step = PoissonSampledDpEvent(self.sampling_probability, GaussianDpEvent(self.noise_multiplier))
-        accountant.compose(SelfComposedDpEvent(step, self.steps))
-        return np.asarray(accountant._rdp, dtype=np.float64).reshape(orders.shape)  # noqa: SLF001
+        step = _step_divergences(self.noise_multiplier, self.sampling_probability, tuple(orders.ravel().tolist()))
+        return self.steps * step.reshape(orders.shape)
+
+
+@lru_cache(maxsize=128)
+def _step_divergences(noise: float, rate: float, orders: tuple[float, ...]) -> Floats:
+    from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent
+    from dp_accounting.rdp import RdpAccountant
+
+    accountant = RdpAccountant(np.array(orders))
+    with _hushed("absl"):  # an order that it gives up on is infinite: that says it all
+        accountant.compose(PoissonSampledDpEvent(rate, GaussianDpEvent(noise)))
+    return np.asarray(accountant._rdp, dtype=np.float64)  # noqa: SLF001
+
+
+@contextmanager
+def _hushed(name: str) -> Iterator[None]:
+    """Without the warnings of this logger."""
+    logger = logging.getLogger(name)
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 def _nearly_told(rate: float) -> Bracket:

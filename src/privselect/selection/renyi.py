@@ -126,12 +126,14 @@ def curve_of(mechanism: Mechanism, accuracy: float = ACCURACY) -> Curve:
 
     Chords of orders further apart lie higher, by the square of their distance: where less ``accuracy`` will do, fewer orders are asked.
     """
-    orders, divergences = [], []
+    orders, divergences, seen = [], [], False
     for block in np.array_split(_ASKED if accuracy <= ACCURACY else _ASKED[::_SPARSE], 24):
         values = mechanism.renyi_at(block)
         orders.append(block)
         divergences.append(values)
-        if not values[-1] < min(LARGEST_EPSILON, 1e4 / (block[-1] - 1.0)):
+        # At the smallest orders a series may not converge, which tells nothing about the larger ones.
+        seen = seen or bool(np.isfinite(values).any())
+        if seen and not values[-1] < min(LARGEST_EPSILON, 1e4 / (block[-1] - 1.0)):
             break
     return curve_through(np.concatenate(orders), np.concatenate(divergences))
 
