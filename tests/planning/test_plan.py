@@ -109,6 +109,7 @@ def test_a_cap_below_the_least_allowed_is_never_tried():
     assert plan.feasible == ((2, 2),)
 
 
+@pytest.mark.slow
 def test_where_many_trials_cost_less_than_some_the_first_that_cost_too_much_are_the_limit():
     # Over a pure base epsilon rises to 1.63 at k = 20 and falls again.
     plan = ps.plan("pure(epsilon=0.1)", "fixed(k=?)", epsilon=1.5, delta=1e-6)
