@@ -108,6 +108,7 @@ def plan(mechanism: Mechanism | Sketch | str, count: Count | Sketch | str | None
     The answer is the least safe value found at which the certified epsilon is at most the budget: the least noise, the most steps or
     trials. A number is rounded to seven digits to the safe side, and what was certified is the rounded one. A cap, along which epsilon
     rises and falls, is scanned; its answer is the greatest that meets the budget, or, where all from some cap on do, the least of these.
+    ``k`` and ``n``, along which it mostly rises, are climbed from below up to the first that costs too much.
     """
     asked = question(mechanism, count)
     budget, at = check_number("epsilon", epsilon, POSITIVE), check_number("delta", delta, OPEN_UNIT)

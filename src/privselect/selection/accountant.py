@@ -121,7 +121,7 @@ class Accountant:
                 return max(released, at_least)
             high = 0.999 * released
         if exact.field.rough_delta(0.0) <= delta and self._least(exact, 0.0) <= delta:
-            return 0.0  # then no less than 0 was asked for, as that would have been safe before
+            return at_least
         if high > LARGEST_EPSILON:
             found = self._doubled(exact, delta, start.epsilon)
             if found > LARGEST_EPSILON:
