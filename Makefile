@@ -6,13 +6,14 @@ JOBS ?= auto
 BIN := .venv/bin
 STAMP := .venv/.installed
 OPACUS_STAMP := .venv/.installed-opacus
+ENGINES_STAMP := .venv/.installed-engines
 BENCH_STAMP := .venv/.installed-bench
 
 # Each test worker is one process: more threads inside it would only compete.
 TEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n $(JOBS)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all test-opacus soak lint format bench clean
+.PHONY: help install demo test test-all test-opacus test-engines soak lint format bench clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -42,9 +43,10 @@ demo: install  ## every bound for the paper's DP-SGD example, and a plan for a b
 test: install  ## the tests, in a few minutes
 	$(TEST)
 
-test-all: install  ## what `make test` leaves out: slow tests, Opacus, a tenth of the long campaigns
+test-all: install  ## what `make test` leaves out: slow tests, Opacus, Dask and Ray, a tenth of the long campaigns
 	$(TEST) -m slow
 	$(MAKE) test-opacus
+	$(MAKE) test-engines
 	$(MAKE) soak SOAK=0.1
 
 test-opacus: $(OPACUS_STAMP)  ## against real training runs of Opacus, which this installs
@@ -53,6 +55,14 @@ test-opacus: $(OPACUS_STAMP)  ## against real training runs of Opacus, which thi
 $(OPACUS_STAMP): $(STAMP)
 	@echo "installing Opacus and torch into .venv"
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[opacus]'
+	@touch $@
+
+test-engines: $(ENGINES_STAMP)  ## on real local clusters of Dask and Ray, which this installs
+	$(BIN)/pytest -m engines
+
+$(ENGINES_STAMP): $(STAMP)
+	@echo "installing Dask and Ray into .venv"
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[dask,ray]'
 	@touch $@
 
 $(BENCH_STAMP): $(STAMP)

@@ -17,7 +17,7 @@ EXTRAS = {"typer", "rich", "matplotlib", "torch", "opacus", "optuna", "sklearn",
 # From bottom to top: a part may import the parts below its own row, and itself.
 ROWS = (
     {"errors"},
-    {"parameters", "interval", "literals", "digits"},
+    {"parameters", "interval", "literals", "digits", "entropy"},
     {"sketch", "files"},
     {"text", "pairs"},
     {"counts", "mechanisms"},

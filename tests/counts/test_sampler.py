@@ -17,7 +17,8 @@ from scipy.special import gammaincc
 from privselect.counts import Binomial, Finite, Fixed, Geometric, Logarithmic, NegativeBinomial, Poisson, sampler
 from privselect.counts.conditioned import _log_kept
 from privselect.counts.enclosure import Precision
-from privselect.counts.sampler import Sampler, below
+from privselect.counts.sampler import Sampler
+from privselect.entropy import below
 
 DRAWS = int(os.environ.get("PRIVSELECT_DRAWS", "100000"))
 

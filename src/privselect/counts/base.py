@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
-    from privselect.counts.sampler import Entropy
+    from privselect.entropy import Entropy
 
 LARGEST = 10**15  # whole numbers up to here are floats too, with digits to spare for their halves and products
 _SYSTEM = random.SystemRandom()

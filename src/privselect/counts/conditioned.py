@@ -18,8 +18,8 @@ from privselect.parameters import as_floats
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from privselect.counts.sampler import Entropy
     from privselect.counts.terms import Terms
+    from privselect.entropy import Entropy
 
     Floats = NDArray[np.float64]
 

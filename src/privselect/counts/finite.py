@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from privselect.counts.sampler import Entropy
+    from privselect.entropy import Entropy
 
 Weights = tuple[tuple[int, int], ...]
 _LARGEST_SUM = 10**300  # of whole weights: the text form writes them out, and their quotients are floats

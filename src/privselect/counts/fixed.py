@@ -16,7 +16,7 @@ from privselect.text import register
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from privselect.counts.sampler import Entropy
+    from privselect.entropy import Entropy
 
 
 @register

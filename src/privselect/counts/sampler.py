@@ -13,25 +13,21 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from itertools import accumulate
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
+
+from privselect.entropy import below
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from privselect.counts.terms import Terms
+    from privselect.entropy import Entropy
 
 _BITS = 128  # of a height, at least
 _GUARD = 64  # further bits while walking from one weight to the next, lost at less than one a step
 _SINGLE = 4096  # steps of one k each, at most
 _FAINT = 88  # walking, and laying broad steps, ends where less than 2^-88 is left
 _DIGITS = 12  # a weight looked at is first enclosed this closely
-
-
-class Entropy(Protocol):
-    """Anything that hands out uniformly random bits, such as ``random.SystemRandom()``."""
-
-    def getrandbits(self, k: int, /) -> int:
-        """A uniformly random whole number below ``2^k``."""
 
 
 class Step(NamedTuple):
@@ -110,17 +106,6 @@ class Sampler:
             more = max(0, 4 * digits - y.bit_length())  # the height is known a little finer than the weight
             if more:
                 y, bits = y << more | entropy.getrandbits(more), bits + more
-
-
-def below(n: int, entropy: Entropy) -> int:
-    """A uniformly random whole number in [0, n)."""
-    bits = (n - 1).bit_length()
-    if not bits:
-        return 0
-    while True:
-        number = entropy.getrandbits(bits)
-        if number < n:
-            return number
 
 
 def _walk_up(terms: Terms, mode: int, bits: int) -> Iterator[Step]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from privselect.mechanisms.base import StatedMechanism, check_orders
+from privselect.mechanisms.discrete_noise import discrete_gaussian as draw_noise
 from privselect.mechanisms.gaussian import CELL
 from privselect.pairs import Bracket, DominatingPair, connect_the_dots
 from privselect.parameters import Range, parameter
@@ -16,6 +18,8 @@ from privselect.text import register
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+
+    from privselect.entropy import Entropy
 
     Floats = NDArray[np.float64]
 
@@ -36,8 +40,8 @@ class DiscreteGaussian(StatedMechanism):
     """A whole number k with mass proportional to ``exp(-k^2/(2 sigma^2))`` added to a whole-valued query of sensitivity 1.
 
     The pair is that law around 1 against the same around 0: an outcome k has loss ``(2k - 1)/(2 sigma^2)``, and ``k -> 1 - k``
-    exchanges the two, so one order serves both. Holds when the noise has this very law (Canonne, Kamath and Steinke 2020 say how to
-    draw it); continuous noise rounded to whole numbers has another. For sigma of 100 and more, neighbouring outcomes share a cell.
+    exchanges the two, so one order serves both. Holds when the noise has this very law, as :meth:`sample`
+    draws it; continuous noise rounded to whole numbers has another. For sigma of 100 and more, neighbouring outcomes share a cell.
     """
 
     text_name = "discrete_gaussian"
@@ -70,6 +74,10 @@ class DiscreteGaussian(StatedMechanism):
         none = np.zeros(1)
         joined = connect_the_dots(knots, np.concatenate([none, p, none]), np.concatenate([none, q, none]))
         return (Bracket(DominatingPair(joined.p, joined.q, joined.p_only + beyond, joined.q_only + beyond, rounding), (lower,)),)
+
+    def sample(self, entropy: Entropy | None = None) -> int:
+        """Draw the noise exactly from this law; ``entropy`` is anything with ``getrandbits``, the operating system's by default."""
+        return draw_noise(self.sigma, random.SystemRandom() if entropy is None else entropy)
 
     def renyi_at(self, alpha: ArrayLike) -> Floats:
         """``alpha/(2 sigma^2)``, as for the Gaussian: an upper bound here (Canonne, Kamath and Steinke 2020)."""

@@ -1,0 +1,94 @@
+"""What leaves a trial: a declared export, never whatever the trainer happened to leave in an object."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from privselect.errors import MissingExtraError, ParameterError
+from privselect.parameters import shown
+from privselect.tuning.space import named
+
+_KINDS = ("arrays", "safetensors")
+
+
+@dataclass(frozen=True)
+class Export:
+    """How an artifact becomes bytes and which file holds them; ``name`` is what the plan says."""
+
+    name: str
+    file: str
+    encode: Callable[[Any], bytes]
+    decode: Callable[[bytes], Any]
+
+
+def read_export(given: str | Callable[[Any], bytes] | None) -> Export | None:
+    """``"arrays"``, ``"safetensors"``, a function from the artifact to bytes, or None where only the candidate is released."""
+    if given is None:
+        return None
+    if given == "arrays":
+        return Export("arrays", "model.npz", arrays_to_bytes, arrays_from_bytes)
+    if given == "safetensors":
+        _safetensors()
+        return Export("safetensors", "model.safetensors", _to_safetensors, _from_safetensors)
+    if callable(given):
+        return Export(named(given), "model.bin", _UserExport(given), bytes)
+    raise ParameterError(f"`export` must be one of {', '.join(_KINDS)}, or a function that returns bytes, got {shown(given)}")
+
+
+def arrays_to_bytes(artifact: Any) -> bytes:
+    """A table of numeric arrays as the bytes of an .npz file, which depend on nothing but the arrays."""
+    import numpy as np
+
+    buffer = io.BytesIO()
+    np.savez(buffer, **cast("Any", _checked_arrays(artifact)))
+    return buffer.getvalue()
+
+
+def arrays_from_bytes(content: bytes) -> Any:
+    """The arrays back."""
+    import numpy as np
+
+    with np.load(io.BytesIO(content), allow_pickle=False) as file:
+        return {name: file[name] for name in file.files}
+
+
+def _checked_arrays(artifact: Any) -> dict[str, Any]:
+    import numpy as np
+
+    if not isinstance(artifact, Mapping) or not all(isinstance(name, str) and name.isidentifier() for name in artifact):
+        raise ParameterError(f"an artifact of arrays must be a table of names and arrays, got a {type(artifact).__name__}")
+    arrays = {name: np.ascontiguousarray(artifact[name]) for name in sorted(artifact)}
+    for name, array in arrays.items():
+        if array.dtype.kind not in "biufcSU":
+            raise ParameterError(f"an artifact of arrays must hold numbers or text, got {name} of type {array.dtype}")
+    return arrays
+
+
+@dataclass(frozen=True)
+class _UserExport:
+    function: Callable[[Any], bytes]
+
+    def __call__(self, artifact: Any) -> bytes:
+        content = self.function(artifact)
+        if not isinstance(content, bytes):
+            raise ParameterError(f"`export` must return bytes, got a {type(content).__name__}")
+        return content
+
+
+def _safetensors() -> Any:
+    try:
+        import safetensors.numpy
+    except ModuleNotFoundError:
+        raise MissingExtraError("export to safetensors needs safetensors; install it with: pip install 'privselect[safetensors]'") from None
+    return safetensors.numpy
+
+
+def _to_safetensors(artifact: Any) -> bytes:
+    return bytes(_safetensors().save(_checked_arrays(artifact)))
+
+
+def _from_safetensors(content: bytes) -> Any:
+    return _safetensors().load(content)

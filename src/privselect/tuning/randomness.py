@@ -1,0 +1,83 @@
+"""The randomness of one trial: 256 bits of its own, from which the generators of trainers are made."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+from privselect.errors import ParameterError
+from privselect.parameters import check_number, shown, whole
+from privselect.tuning.streams import Stream, derived
+
+if TYPE_CHECKING:
+    import numpy as np
+
+ENOUGH_BITS = 128  # below this a seed can be found by search from a released model
+_TORCH_WORDS = 624  # of torch's Mersenne Twister
+_TORCH_START = 24  # bytes before these words in the state of a CPU generator: the seed, two flags, the next word
+
+
+class Randomness:
+    """Handed to the objective. Each method gives the same generator each time: a trial is a pure function of this.
+
+    ``seed_bits`` is the least that the trainer was declared to take; asking for a shorter seed is refused.
+    """
+
+    __slots__ = ("_bits", "_seed")
+
+    def __init__(self, seed: bytes, seed_bits: int = ENOUGH_BITS) -> None:
+        if not isinstance(seed, bytes) or 8 * len(seed) < ENOUGH_BITS:
+            raise ParameterError(f"`seed` must be at least {ENOUGH_BITS // 8} bytes, got {_size(seed)}")
+        self._seed = seed
+        self._bits = int(check_number("seed_bits", seed_bits, whole(1, ENOUGH_BITS)))
+
+    def __repr__(self) -> str:
+        return "Randomness(...)"  # a seed is a secret
+
+    def stream(self, name: str = "stream") -> Stream:
+        """Uniform bits, by a cryptographic generator: for exact samplers."""
+        return Stream(self._derived(name))
+
+    def numpy(self) -> np.random.Generator:
+        """A numpy generator seeded with 256 bits."""
+        import numpy as np
+
+        return np.random.Generator(np.random.PCG64DXSM(np.random.SeedSequence(self._whole("numpy"), pool_size=8)))
+
+    def python(self) -> random.Random:
+        """Python's own generator, seeded with 256 bits."""
+        return random.Random(self._whole("python"))  # noqa: S311 - the trainer asks for this very generator
+
+    def torch(self) -> Any:
+        """A torch generator (CPU) whose whole state is drawn; ``manual_seed`` would keep 32 bits of a seed."""
+        import torch
+
+        generator = torch.Generator()
+        generator.manual_seed(0)  # a valid state, whose words are then replaced; the next number makes new ones of them
+        state = generator.get_state().numpy().copy()
+        words = state[_TORCH_START : _TORCH_START + 8 * _TORCH_WORDS].view("<u8")
+        stream = self.stream("torch")
+        words[:] = [stream.getrandbits(32) for _ in range(_TORCH_WORDS)]
+        generator.set_state(torch.from_numpy(state))
+        return generator
+
+    def integer(self, bits: int = ENOUGH_BITS) -> int:
+        """A seed of so many bits, for a trainer that takes a number; fewer than 128 must be declared by ``seed_bits``."""
+        wanted = int(check_number("bits", bits, whole(1, 4096)))
+        if wanted < self._bits:
+            raise ParameterError(
+                f"`bits` must be at least {self._bits}, got {wanted}: a trainer that takes fewer than {ENOUGH_BITS} bits is declared "
+                f"with seed_bits={wanted}, which stands in the certificate"
+            )
+        return self.stream(f"integer{wanted}").getrandbits(wanted)
+
+    def _whole(self, name: str) -> int:
+        return int.from_bytes(self._derived(name), "big")
+
+    def _derived(self, name: str) -> bytes:
+        return derived(self._seed, name)
+
+
+def _size(seed: object) -> str:
+    # Never the seed itself.
+    return f"{len(seed)} bytes" if isinstance(seed, bytes) else shown(type(seed).__name__)

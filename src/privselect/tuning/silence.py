@@ -1,0 +1,88 @@
+"""Nothing that a trial prints, warns or logs may be seen: how often, and what, would tell K and the scores that lost."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import os
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class _Nowhere(io.TextIOBase):
+    """Takes text and keeps none of it."""
+
+    def write(self, text: str, /) -> int:
+        return len(text)
+
+    def writable(self) -> bool:
+        return True
+
+
+class _Silence:
+    """Entered once for the process however many threads ask: the first closes the outputs, the last opens them again."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._undo = contextlib.ExitStack()
+
+    def enter(self) -> None:
+        with self._lock:
+            self._inside += 1
+            if self._inside == 1:
+                self._undo = _closed_outputs()
+
+    def leave(self) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                self._undo.close()
+
+
+_SILENCE = _Silence()
+
+
+@contextlib.contextmanager
+def silence() -> Iterator[None]:
+    """Python's streams, the process's own outputs (what libraries in C print) and logging go nowhere."""
+    _SILENCE.enter()
+    try:
+        yield
+    finally:
+        _SILENCE.leave()
+
+
+def _closed_outputs() -> contextlib.ExitStack:
+    undo = contextlib.ExitStack()
+    try:
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(AttributeError, ValueError, OSError):
+                stream.flush()
+        for descriptor in (1, 2):
+            _redirect(descriptor, undo)
+        undo.enter_context(contextlib.redirect_stdout(_Nowhere()))
+        undo.enter_context(contextlib.redirect_stderr(_Nowhere()))
+        undo.callback(logging.disable, logging.root.manager.disable)
+        logging.disable(logging.CRITICAL)
+    except BaseException:
+        undo.close()
+        raise
+    return undo
+
+
+def _redirect(descriptor: int, undo: contextlib.ExitStack) -> None:
+    try:
+        kept = os.dup(descriptor)
+    except OSError:
+        return  # the process has no such output
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, descriptor)
+    os.close(nowhere)
+    undo.callback(os.close, kept)
+    undo.callback(os.dup2, kept, descriptor)

@@ -1,0 +1,318 @@
+"""The search space: a law of candidates that is fixed before the data is touched.
+
+Every trial draws its candidate anew from this law, independently and with replacement: trying a grid once each, or letting one
+trial's score choose the next candidate, is another mechanism.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from privselect.entropy import below
+from privselect.errors import ParameterError
+from privselect.parameters import POSITIVE, REAL, check_exact, check_number, shown, whole
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from privselect.entropy import Entropy
+
+Candidate: TypeAlias = dict[str, Any]
+_FLOAT_BITS = 53
+_WEIGHT = re.compile(r"[0-9]{1,100}(/[0-9]{1,100}|\.[0-9]{1,100})?")
+_MOST = 10**15
+_MOST_OPTIONS = 10_000
+_MOST_LISTED = 1000  # candidates of a finite space that are listed one by one
+
+
+class Distribution(ABC):
+    """The law of one hyperparameter."""
+
+    @abstractmethod
+    def draw(self, entropy: Entropy) -> Any:
+        """One value."""
+
+    @abstractmethod
+    def plain(self) -> dict[str, Any]:
+        """As JSON has it, every number written in full: this is hashed."""
+
+    def listed(self) -> list[tuple[Fraction, Any]] | None:
+        """Every value with its exact probability, where there are finitely many and few; None elsewhere."""
+        return None
+
+
+@dataclass(frozen=True)
+class Uniform(Distribution):
+    """A real number between two others."""
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        _check_ends(self, POSITIVE if isinstance(self, LogUniform) else REAL)
+
+    def draw(self, entropy: Entropy) -> float:
+        """One of 2^53 evenly spaced values, each as likely as any other."""
+        share = entropy.getrandbits(_FLOAT_BITS) / (2**_FLOAT_BITS - 1)
+        return float(min(max(self.low * (1.0 - share) + self.high * share, self.low), self.high))
+
+    def plain(self) -> dict[str, Any]:
+        """The two ends."""
+        return {"uniform": [self.low, self.high]}
+
+
+@dataclass(frozen=True)
+class LogUniform(Uniform):
+    """A positive number whose logarithm is uniform."""
+
+    def draw(self, entropy: Entropy) -> float:
+        """As for uniform, in the logarithm."""
+        log = Uniform(math.log(self.low), math.log(self.high)).draw(entropy)
+        return min(max(math.exp(log), self.low), self.high)
+
+    def plain(self) -> dict[str, Any]:
+        """The two ends."""
+        return {"log_uniform": [self.low, self.high]}
+
+
+@dataclass(frozen=True)
+class Integer(Distribution):
+    """A whole number from ``low`` to ``high``, both included."""
+
+    low: int
+    high: int
+
+    def __post_init__(self) -> None:
+        _check_ends(self, whole(-_MOST, _MOST))
+
+    def draw(self, entropy: Entropy) -> int:
+        """Exactly uniform."""
+        return self.low + below(self.high - self.low + 1, entropy)
+
+    def plain(self) -> dict[str, Any]:
+        """The two ends."""
+        return {"integer": [self.low, self.high]}
+
+    def listed(self) -> list[tuple[Fraction, Any]] | None:
+        """Each as likely as any other."""
+        count = self.high - self.low + 1
+        return [(Fraction(1, count), self.low + i) for i in range(count)] if count <= _MOST_LISTED else None
+
+
+class Choice(Distribution):
+    """One of several options, by exact rational weights; equal ones by default. Weights need not sum to 1."""
+
+    def __init__(self, options: Sequence[Any], weights: Sequence[Any] | None = None) -> None:
+        if isinstance(options, str) or not isinstance(options, Sequence) or not 1 <= len(options) <= _MOST_OPTIONS:
+            raise ParameterError(f"`options` must be a list of 1 to {_MOST_OPTIONS} values, got {shown(options)}")
+        for option in options:
+            _check_option(option)
+        if weights is None:
+            weights = [1] * len(options)
+        elif isinstance(weights, str) or not isinstance(weights, Sequence) or len(weights) != len(options):
+            raise ParameterError(f"`weights` must be a list of {len(options)} weights, one for each option, got {shown(weights)}")
+        exact = [_weight(weight) for weight in weights]
+        total = sum(exact, Fraction(0))
+        self.options = tuple(options)
+        self.weights = tuple(weight / total for weight in exact)
+        unit = math.lcm(*(weight.denominator for weight in self.weights))
+        self._unit, self._whole = unit, [int(weight * unit) for weight in self.weights]
+
+    def __repr__(self) -> str:
+        return f"Choice({list(self.options)!r}, weights={[str(weight) for weight in self.weights]!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Choice) and (self.options, self.weights) == (other.options, other.weights)
+
+    def __hash__(self) -> int:
+        return hash((self.options, self.weights))
+
+    def draw(self, entropy: Entropy) -> Any:
+        """Exactly by the weights."""
+        point = below(self._unit, entropy)
+        for option, weight in zip(self.options, self._whole, strict=True):
+            point -= weight
+            if point < 0:
+                return option
+        raise AssertionError("the weights sum to the unit")  # pragma: no cover
+
+    def plain(self) -> dict[str, Any]:
+        """The options and their weights, as fractions."""
+        return {"choice": list(self.options), "weights": [str(weight) for weight in self.weights]}
+
+    def listed(self) -> list[tuple[Fraction, Any]] | None:
+        """The options."""
+        return list(zip(self.weights, self.options, strict=True)) if len(self.options) <= _MOST_LISTED else None
+
+
+class Suggest:
+    """What a define-by-run space asks: each name once, and the draws are the candidate."""
+
+    __slots__ = ("_entropy", "drawn")
+
+    def __init__(self, entropy: Entropy) -> None:
+        self._entropy = entropy
+        self.drawn: Candidate = {}
+
+    def __repr__(self) -> str:
+        return "Suggest(...)"
+
+    def uniform(self, name: str, low: float, high: float) -> float:
+        """A real number."""
+        return float(self.draw(name, Uniform(low, high)))
+
+    def log_uniform(self, name: str, low: float, high: float) -> float:
+        """A positive number, uniform in its logarithm."""
+        return float(self.draw(name, LogUniform(low, high)))
+
+    def integer(self, name: str, low: int, high: int) -> int:
+        """A whole number, both ends included."""
+        return int(self.draw(name, Integer(low, high)))
+
+    def choice(self, name: str, options: Sequence[Any], weights: Sequence[Any] | None = None) -> Any:
+        """One of several options."""
+        return self.draw(name, Choice(options, weights))
+
+    def draw(self, name: str, distribution: Distribution) -> Any:
+        """One value of any distribution."""
+        _check_name(name)
+        if name in self.drawn:
+            raise ParameterError(f"a space draws each name once, got {shown(name)} twice")
+        self.drawn[name] = value = distribution.draw(self._entropy)
+        return value
+
+
+class Space:
+    """Named hyperparameters with their laws, or a function of a :class:`Suggest` for what depends on other draws."""
+
+    def __init__(self, laws: Mapping[str, Distribution] | Callable[[Suggest], Any]) -> None:
+        if isinstance(laws, Mapping):
+            for name, law in laws.items():
+                _check_name(name)
+                if not isinstance(law, Distribution):
+                    raise ParameterError(
+                        f"`{name}` of the space must be Uniform, LogUniform, Integer or Choice, got {shown(law)}",
+                    )
+            if not laws:
+                raise ParameterError("`space` must have at least one hyperparameter, got none")
+            self.laws: dict[str, Distribution] | None = dict(laws)
+            self._function: Callable[[Suggest], Any] | None = None
+        elif callable(laws):
+            self.laws, self._function = None, laws
+        else:
+            raise ParameterError(f"`space` must be a table of distributions or a function of `suggest`, got {shown(laws)}")
+
+    def __repr__(self) -> str:
+        return f"Space({self._function if self.laws is None else self.laws!r})"
+
+    def draw(self, entropy: Entropy) -> Candidate:
+        """One candidate."""
+        suggest = Suggest(entropy)
+        if self._function is not None:
+            self._function(suggest)
+        for name, law in (self.laws or {}).items():
+            suggest.draw(name, law)
+        return suggest.drawn
+
+    def plain(self) -> Any:
+        """As JSON has it: the laws, or the name of the function."""
+        if self.laws is None:
+            return {"function": named(self._function)}
+        return {name: law.plain() for name, law in self.laws.items()}
+
+    def listed(self) -> list[tuple[Fraction, Candidate]] | None:
+        """Every candidate with its exact probability, where there are finitely many and few."""
+        if self.laws is None:
+            return None
+        columns = [law.listed() for law in self.laws.values()]
+        if any(column is None for column in columns) or math.prod(len(column or ()) for column in columns) > _MOST_LISTED:
+            return None
+        return list(_combined(list(self.laws), [column or [] for column in columns]))
+
+
+def named(function: object) -> str:
+    """``module:function``, the name under which a plan knows it."""
+    module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
+    if module is None or name is None:
+        module, name = type(function).__module__, type(function).__qualname__
+    return f"{module}:{name}"
+
+
+def read_distribution(name: str, fields: Any) -> Distribution:
+    """A distribution as plan files write it, such as ``{ log_uniform = [0.01, 1] }``."""
+    if isinstance(fields, Mapping):
+        kinds = [kind for kind in _KINDS if kind in fields]
+        if len(kinds) == 1 and set(fields) <= {kinds[0], *(("weights",) if kinds[0] == "choice" else ())}:
+            try:
+                return _KINDS[kinds[0]](fields)
+            except ParameterError as error:
+                raise ParameterError(f"`{name}` of the space: {error}") from None
+    raise ParameterError(
+        f"`{name}` of the space must be one of {', '.join(_EXAMPLES)}, got {shown(fields)}",
+    )
+
+
+_EXAMPLES = (
+    "{ uniform = [low, high] }",
+    "{ log_uniform = [low, high] }",
+    "{ integer = [low, high] }",
+    "{ choice = [...], weights = [...] }",
+)
+
+
+def _two(kind: str, fields: Mapping[str, Any]) -> tuple[Any, Any]:
+    ends = fields[kind]
+    if not isinstance(ends, Sequence) or isinstance(ends, str) or len(ends) != 2:
+        raise ParameterError(f"`{kind}` must be [low, high], got {shown(ends)}")
+    return ends[0], ends[1]
+
+
+_KINDS: dict[str, Callable[[Mapping[str, Any]], Distribution]] = {
+    "uniform": lambda fields: Uniform(*_two("uniform", fields)),
+    "log_uniform": lambda fields: LogUniform(*_two("log_uniform", fields)),
+    "integer": lambda fields: Integer(*_two("integer", fields)),
+    "choice": lambda fields: Choice(fields["choice"], fields.get("weights")),
+}
+
+
+def _combined(names: list[str], columns: list[list[tuple[Fraction, Any]]]) -> Iterator[tuple[Fraction, Candidate]]:
+    for row in product(*columns):
+        weight = math.prod((weight for weight, _ in row), start=Fraction(1))
+        yield weight, {name: value for name, (_, value) in zip(names, row, strict=True)}
+
+
+def _check_ends(law: Any, allowed: Any) -> None:
+    for end in ("low", "high"):
+        object.__setattr__(law, end, check_number(end, getattr(law, end), allowed))
+    if law.low > law.high:
+        raise ParameterError(f"`low` must be at most `high`, got {law.low!r} and {law.high!r}")
+
+
+def _check_name(name: object) -> None:
+    if not isinstance(name, str) or not name.isidentifier():
+        raise ParameterError(f"a hyperparameter's name must be an identifier such as learning_rate, got {shown(name)}")
+
+
+def _check_option(option: object) -> None:
+    if option is None or isinstance(option, bool | int | str) or (isinstance(option, float) and math.isfinite(option)):
+        return
+    raise ParameterError(f"an option must be text, a finite number, true, false or None, got {shown(option)}")
+
+
+def _weight(weight: Any) -> Fraction:
+    if isinstance(weight, str):
+        try:
+            weight = Fraction(weight if _WEIGHT.fullmatch(weight) else "")
+        except (ValueError, ZeroDivisionError):
+            raise ParameterError(f"a weight must be a positive number or fraction such as 1/3, got {shown(weight)}") from None
+    exact = check_exact("weight", weight)
+    if exact <= 0:
+        raise ParameterError(f"a weight must be positive, got {shown(weight)}")
+    return exact
