@@ -33,5 +33,13 @@ class FieldsError(CertificateError):
     """A certificate of a known version does not hold the fields of that version, as after tampering."""
 
 
+class LedgerError(PrivselectError, RuntimeError):
+    """A ledger cannot be used as asked; nothing in it was changed. The message says why, and never what the ledger holds."""
+
+
+class AbortedError(PrivselectError, RuntimeError):
+    """A run ended without a release; the message says why, and nothing about its trials."""
+
+
 class MissingExtraError(PrivselectError, ImportError):
     """An optional dependency is not installed; the message holds the pip command."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import Field, model_validator
+from typing import Annotated
+
+from pydantic import Field, StringConstraints, model_validator
 
 from privselect.certificates.frozen import Frozen, Line, Lines
 from privselect.mechanisms import Composed, Mechanism
@@ -18,6 +20,9 @@ class Run(Frozen):
 
     randomness: Line = Field(default=SYSTEM_ENTROPY, description="The source of all randomness.")
     insecure: bool = Field(default=False, description="True where the randomness can be known to others, as with a seed.")
+    plan: Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")] | None = Field(
+        default=None, description="The hash of all that was run: objective, space, mechanism, law of K, score, export, fallback."
+    )
     runs: int = Field(default=1, ge=1, le=10**6, description="Runs of the plan on the same data, composed.")
     notes: Lines = ()
 

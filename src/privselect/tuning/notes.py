@@ -1,0 +1,46 @@
+"""What a run says of itself in its certificate: what stays visible, and what no theorem covers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from privselect.tuning.randomness import ENOUGH_BITS
+
+if TYPE_CHECKING:
+    from privselect.tuning.tune import Tuning
+
+_FALLBACK = "where no trial is drawn, or all fail, the fallback fixed in the plan is released, and which of the two it was stays secret"
+_FAILURES = (
+    "a trial that fails counts as one with the worst score; that a record itself may set off a failure (an exception, a time or memory "
+    "limit) is not covered"
+)
+_LOST = (
+    "a trial whose worker was lost is run again with the same randomness, at most {losses} times; that a run is then given up without "
+    "a release is not covered"
+)
+_TIME = "how long the run took is visible to whoever watches the machine, and tells something about K"
+_CONSTANT = "as many trials are run as the law of K allows, and those beyond K are dropped in secret; how long each took stays visible"
+_AT = "the release is made at a time fixed before K was drawn; the load of the machine until then stays visible"
+_MEMORY = "no ledger was kept: whether the same plan was run before is not known here"
+_SEED = (
+    "the trainer takes seeds of {bits} bits, which can be found by search from a released model: the guarantee does not hold against that"
+)
+_CHECKED = "the mechanism of each candidate was checked to leak at most the declared one before the data was touched"
+
+
+def of(tuning: Tuning) -> tuple[str, ...]:
+    """The notes of a run; nothing in them depends on what was drawn."""
+    said = [_FALLBACK, _FAILURES, _LOST.format(losses=tuning.losses)]
+    if tuning.release_at is not None:
+        said.append(_AT)
+    elif tuning.constant_work:
+        said.append(_CONSTANT)
+    else:
+        said.append(_TIME)
+    if tuning.recipe.mechanism_of is not None:
+        said.append(_CHECKED)
+    if tuning.seed_bits < ENOUGH_BITS:
+        said.append(_SEED.format(bits=tuning.seed_bits))
+    if tuning.ledger is None:
+        said.append(_MEMORY)
+    return (*said, *tuning.engine.notes, *getattr(tuning.recipe.objective, "notes", ()))

@@ -1,0 +1,92 @@
+"""What leaves a run: the winner, or the fallback, with the certificate. Nothing else, and nothing that depends on anything else."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from privselect.certificates.certificate import read_time
+from privselect.errors import ParameterError
+from privselect.files import unwritable
+from privselect.parameters import shown
+
+if TYPE_CHECKING:
+    from privselect.certificates.certificate import Certificate
+    from privselect.tuning.space import Candidate
+
+CERTIFICATE, RELEASE, PLAN = "certificate.json", "release.json", "plan.json"
+
+
+@dataclass(frozen=True)
+class Release:
+    """Public: the winner's candidate, score and artifact, and what their release costs.
+
+    Where no trial was drawn, or every one failed, ``candidate`` and ``score`` are None and the artifact is the declared fallback.
+    """
+
+    candidate: Candidate | None
+    score: float | None
+    artifact: Any
+    certificate: Certificate
+    out: Path | None = None
+
+    @property
+    def is_fallback(self) -> bool:
+        """Whether the fallback is released: either K was 0 or all trials failed, and which of the two stays secret."""
+        return self.candidate is None
+
+
+def written(value: Any) -> bytes:
+    """JSON, the same for the same value."""
+    return (json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n").encode("utf-8")
+
+
+def check_out(path: str | Path) -> Path:
+    """A folder that can be made or is empty: to be asked before the work begins."""
+    out = Path(path).absolute()
+    try:
+        if out.exists() and (not out.is_dir() or any(out.iterdir())):
+            raise ParameterError(f"`out` must be a new folder or an empty one, got {shown(str(path))}, which holds something")
+        if not out.parent.is_dir():
+            raise ParameterError(f"`out` must be a folder in one that exists, got {shown(str(path))}")
+        if not os.access(out.parent, os.W_OK):
+            raise ParameterError(f"`out` must be a folder that can be written, got {shown(str(path))}")
+    except OSError as error:
+        raise unwritable("out", out, error) from None
+    return out
+
+
+def write_folder(out: Path, files: dict[str, bytes], certificate: Certificate) -> None:
+    """All files or none: written beside the folder first, then given its name. Once more with the same files changes nothing.
+
+    Every file and the folder bear the time of the certificate, which was made before K was drawn.
+    """
+    if _holds(out, files):
+        return
+    part = out.with_name(f".{out.name}.{certificate.hash[-8:]}.part")  # the same each time: what a killed run left is used up
+    try:
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir()
+        for name, content in files.items():
+            with (part / name).open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+        made = read_time(certificate.made).timestamp()
+        for place in (*part.iterdir(), part):
+            os.utime(place, (made, made))
+        part.rename(out)
+    except OSError as error:
+        shutil.rmtree(part, ignore_errors=True)
+        raise unwritable("out", out, error) from None
+
+
+def _holds(out: Path, files: dict[str, bytes]) -> bool:
+    """Whether the folder holds these very files, as after a kill just after they were written."""
+    if not out.is_dir() or {place.name for place in out.iterdir()} != set(files):
+        return False
+    return all((out / name).read_bytes() == content for name, content in files.items())

@@ -1,0 +1,305 @@
+"""Run private selection: plan and certificate first, then K, then the trials, then the winner alone."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+import time
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+
+from privselect.certificates.certificate import Certificate
+from privselect.certificates.certify import certify
+from privselect.certificates.declared import Declared
+from privselect.certificates.run import Run
+from privselect.counts import Count
+from privselect.errors import LedgerError, ParameterError
+from privselect.parameters import POSITIVE, check_number, shown, whole
+from privselect.text import parse
+from privselect.tuning import notes
+from privselect.tuning.executors import read_engine
+from privselect.tuning.exports import read_export
+from privselect.tuning.fingerprint import fingerprint
+from privselect.tuning.ledger import Begun, Ledger
+from privselect.tuning.randomness import ENOUGH_BITS
+from privselect.tuning.recipe import Recipe, trial_mechanism
+from privselect.tuning.release import CERTIFICATE, PLAN, RELEASE, Release, check_out, write_folder, written
+from privselect.tuning.runner import Conduct, Drawn, Runner
+from privselect.tuning.runs import DEFAULT, Opened, check_target, open_run
+from privselect.tuning.scores import NoisyCount, described_score, read_score
+from privselect.tuning.space import Space
+from privselect.tuning.streams import SECRET_BYTES, Stream, derived
+from privselect.tuning.timing import as_monotonic, check_certain, read_moment, wait_until
+from privselect.tuning.trial import Work
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+    from pathlib import Path
+
+    from privselect.mechanisms import Mechanism
+    from privselect.tuning.executors.base import Engine
+    from privselect.tuning.ledger import Best
+    from privselect.tuning.recipe import MechanismOf
+
+_CURATOR = "the curator's view: what follows tells K and must be shown to nobody who may learn only the release"
+
+
+@dataclass(frozen=True, repr=False)
+class Tuning:
+    """A run that is fully described, and checked as far as it can be without the data."""
+
+    recipe: Recipe
+    delta: float
+    epsilon: float | None
+    declared: Declared
+    engine: Engine
+    out: Path | None = None
+    ledger: str | Path | None = DEFAULT
+    again: bool = False
+    insecure_seed: int | None = None
+    seed_bits: int = ENOUGH_BITS
+    timeout: float | None = None
+    memory_limit: int | None = None
+    release_at: datetime | None = None
+    deadline: float | None = None
+    constant_work: bool = False
+    losses: int = 3
+    curator: bool = False
+
+    def run(self, load: Callable[[], Any] | None) -> Release:
+        """Make the run, or go on with it; ``load`` gives the data, and is not called before K is drawn and the candidates are checked."""
+        plan = self.recipe.digest()
+        ends = self._ends()
+        opened = open_run(self.ledger, plan, again=self.again)
+        try:
+            begun = self._begin(opened, plan) if opened.begun is None else self._resumed(opened.begun, load)
+            certificate = Certificate.from_json(begun.certificate)
+            drawn = Drawn(begun.secret, begun.trials, self.recipe.space)
+            if self.recipe.mechanism_of is not None:
+                for slot in range(drawn.trials):
+                    self.recipe.check(drawn.candidate(slot))
+            work = self._work(opened.ledger, begun, load)
+            best = Runner(opened.ledger, drawn, self._conduct(ends)).run(work)
+            if self.release_at is not None:
+                wait_until(self.release_at)
+            release = self._release(best, drawn, certificate)
+            opened.ledger.destroy_secrets()
+            return release
+        finally:
+            opened.ledger.close()
+
+    # -- before the draw ------------------------------------------------------------------------------------------------------
+
+    def _begin(self, opened: Opened, plan: str) -> Begun:
+        """Certificate first, then the secret and K, in one transaction."""
+        try:
+            check_target(self.ledger, plan, self.out)
+            if self.out is not None:
+                check_out(self.out)
+            if self.release_at is not None:
+                check_certain(self.release_at, self.recipe.count, self.engine, self.timeout)
+            self.recipe.look_at_space()
+            certificate = self._certificate(opened.number, plan)
+        except BaseException:
+            opened.discard()
+            raise
+        secret = secrets.token_bytes(SECRET_BYTES) if self.insecure_seed is None else _seeded(self.insecure_seed, opened.number)
+        trials = self.recipe.count.sample(Stream(derived(secret, "count")))
+        target = None if self.out is None else str(self.out)
+        begun = Begun(plan, certificate.to_json(), target, secret, trials, None, released=False)
+        opened.ledger.begin(begun)
+        return begun
+
+    def _certificate(self, number: int, plan: str) -> Certificate:
+        run = Run(plan=plan, runs=number, notes=notes.of(self))
+        if self.insecure_seed is not None:
+            run = Run(plan=plan, runs=number, notes=notes.of(self), randomness="a seed given by the caller", insecure=True)
+        recipe = self.recipe
+        return certify(recipe.mechanism, recipe.count, delta=self.delta, epsilon=self.epsilon, declared=self.declared, run=run)
+
+    def _resumed(self, begun: Begun, load: Callable[[], Any] | None) -> Begun:
+        if load is None:
+            raise LedgerError("a run whose `data` was not given cannot be resumed: nobody could tell whether the data is still the same")
+        promise = Certificate.from_json(begun.certificate).promise
+        same_budget = self.epsilon is None or promise.epsilon == self.epsilon
+        if not same_budget or promise.delta != self.delta or promise.declared != self.declared:
+            raise LedgerError("the run was begun under another budget or declaration, which its certificate states; resume it with those")
+        if begun.target != (None if self.out is None else str(self.out)):
+            raise LedgerError(f"the run was begun for the folder {shown(begun.target)}; resume it with that one")
+        return begun
+
+    # -- the data and the trials ----------------------------------------------------------------------------------------------
+
+    def _work(self, ledger: Ledger, begun: Begun, load: Callable[[], Any] | None) -> Work:
+        data = None if load is None else load()
+        score = self.recipe.score
+        if load is not None:
+            held = score.holdout if isinstance(score, NoisyCount) else None
+            found = fingerprint((data, held), derived(begun.secret, "fingerprint"))
+            if begun.fingerprint is None:
+                ledger.bind(found)
+            elif begun.fingerprint != found:
+                raise LedgerError(
+                    "the data is not what the run was begun on: going on with the same randomness on changed data would reveal the difference"
+                )
+        measured = None
+        if isinstance(score, NoisyCount):
+            # A public key, the same in every run of the plan: a record is always on the same side.
+            data, measured = score.parts(data, bytes.fromhex(begun.plan.removeprefix("sha256:")))
+        return Work(
+            self.recipe.objective,
+            data,
+            measured,
+            self.recipe.export,
+            seed_bits=self.seed_bits,
+            timeout=self.timeout,
+            memory=self.memory_limit,
+        )
+
+    def _conduct(self, ends: float | None) -> Conduct:
+        slots = self.recipe.count.largest if self.constant_work else None
+        return Conduct(self.engine, slots, self.losses, ends, _curator_view() if self.curator else None)
+
+    def _ends(self) -> float | None:
+        limits = [] if self.release_at is None else [as_monotonic(self.release_at)]
+        if self.deadline is not None:
+            limits.append(time.monotonic() + self.deadline)
+        return min(limits) if limits else None
+
+    # -- the release ----------------------------------------------------------------------------------------------------------
+
+    def _release(self, best: Best | None, drawn: Drawn, certificate: Certificate) -> Release:
+        export, content = self.recipe.export, self.recipe.fallback if best is None else best.artifact
+        candidate = None if best is None else drawn.candidate(best.slot)
+        score = None if best is None else best.score
+        if self.out is not None:
+            said = {
+                "version": 1,
+                "fallback": best is None,
+                "candidate": candidate,
+                "score": score,
+                "artifact": None if export is None or content is None else export.file,
+                "certificate": certificate.hash,
+            }
+            files = {PLAN: written(self.recipe.plain()), CERTIFICATE: certificate.to_json().encode("utf-8"), RELEASE: written(said)}
+            if export is not None and content is not None:
+                files[export.file] = content
+            write_folder(self.out, files, certificate)
+        artifact = None if export is None or content is None else export.decode(content)
+        return Release(candidate, score, artifact, certificate, self.out)
+
+
+def tune(  # noqa: PLR0913 - a run has as many parts
+    objective: Callable[..., Any],
+    space: Any,
+    *,
+    data: Any = None,
+    mechanism: Mechanism | MechanismOf | str | None = None,
+    count: Count | str,
+    score: Any = None,
+    delta: float,
+    epsilon: float | None = None,
+    fallback: Any = None,
+    export: Any = None,
+    declared: Declared | None = None,
+    executor: Engine | str = "processes",
+    workers: int | None = None,
+    mechanism_of: MechanismOf | None = None,
+    **options: Any,
+) -> Release:
+    """Draw K trials of ``objective`` on candidates from ``space``, and release the best one alone, with its certificate.
+
+    ``objective(candidate, data, randomness)`` returns ``(score, artifact)``; it must take all its randomness from ``randomness``.
+    ``mechanism`` is what one trial leaks, ``count`` the law of K, ``score`` how the score is private ("public", NoisyCount(...) or
+    "covered"), ``export`` how the artifact leaves ("arrays", "safetensors", a function that returns bytes, None to release the
+    candidate alone), ``fallback`` what is released where no trial was drawn or all failed. Further options are those of ``Tuning``:
+    out, ledger, again, insecure_seed, seed_bits, timeout, memory_limit, release_at, deadline, constant_work, losses, curator.
+
+    A run that was killed goes on where it was when the same call is made again. Ctrl-C and a deadline release nothing.
+    """
+    tuning = described(
+        objective,
+        space,
+        mechanism=mechanism,
+        count=count,
+        score=score,
+        delta=delta,
+        epsilon=epsilon,
+        fallback=fallback,
+        export=export,
+        declared=declared,
+        engine=read_engine(executor, workers),
+        mechanism_of=mechanism_of,
+        **options,
+    )
+    return tuning.run(None if data is None else lambda: data)
+
+
+def described(objective: Callable[..., Any], space: Any, **given: Any) -> Tuning:
+    """A run from its parts, each checked: nothing here touches the data."""
+    if not callable(objective):
+        raise ParameterError(f"`objective` must be a function of (candidate, data, randomness), got {shown(objective)}")
+    laws = space if isinstance(space, Space) else Space(space)
+    score, export = read_score(given.pop("score")), read_export(given.pop("export"))
+    law, mechanism = given.pop("count"), given.pop("mechanism")
+    law = parse(law) if isinstance(law, str) else law
+    if not isinstance(law, Count):
+        raise ParameterError(f"`count` must be a law of K such as geometric(mean=30), got {shown(law)}")
+    trial, _ = trial_mechanism(parse(mechanism) if isinstance(mechanism, str) else mechanism, objective, score, laws)
+    fallback, declared = given.pop("fallback"), given.pop("declared") or Declared()
+    if fallback is not None and export is None:
+        raise ParameterError(f"`fallback` must be None where nothing is exported, got {shown(fallback)}")
+    recipe = Recipe(
+        objective,
+        laws,
+        trial,
+        law,
+        score,
+        export,
+        None if fallback is None or export is None else export.encode(fallback),
+        given.pop("mechanism_of"),
+    )
+    if declared.score is None:
+        declared = Declared(**{**declared.model_dump(), "score": described_score(score)})
+    return _checked(Tuning(recipe, declared=declared, **given))
+
+
+def _checked(tuning: Tuning) -> Tuning:
+    engine, count = tuning.engine, tuning.recipe.count
+    check_number("seed_bits", tuning.seed_bits, whole(1, ENOUGH_BITS))
+    check_number("losses", tuning.losses, whole(0, 1000))
+    for name, value in (("timeout", tuning.timeout), ("deadline", tuning.deadline)):
+        if value is not None:
+            check_number(name, value, POSITIVE)
+    if tuning.memory_limit is not None:
+        check_number("memory_limit", tuning.memory_limit, whole(2**20, 2**60))
+    if tuning.timeout is not None and not engine.can_limit_time:
+        raise ParameterError(f"`timeout` must be None with the executor {engine.name}, which cannot stop a trial, got {tuning.timeout}")
+    if tuning.memory_limit is not None and not engine.can_limit_memory:
+        raise ParameterError(f"`memory_limit` must be None with the executor {engine.name}, which has no process of its own, got one")
+    if tuning.constant_work and count.largest is None:
+        raise ParameterError(f"`constant_work` needs a law of K with a largest K, such as one with a cap, got {count}")
+    if tuning.insecure_seed is not None:
+        check_number("insecure_seed", tuning.insecure_seed, whole(0, 2**256 - 1))
+    out = None if tuning.out is None else check_parent(tuning.out)
+    return replace(tuning, out=out, release_at=read_moment(tuning.release_at))
+
+
+def check_parent(path: Any) -> Path:
+    """The folder of the release as an absolute path; whether it is free is asked only where a run begins."""
+    from pathlib import Path
+
+    if not isinstance(path, str | Path):
+        raise ParameterError(f"`out` must be the path of a folder, got {shown(path)}")
+    return Path(path).absolute()
+
+
+def _seeded(seed: int, number: int) -> bytes:
+    return blake2b(int(seed).to_bytes(33, "big") + number.to_bytes(8, "big"), digest_size=SECRET_BYTES, person=b"insecure").digest()
+
+
+def _curator_view() -> Callable[[int, int], None]:
+    print(f"warning: {_CURATOR}", file=sys.stderr)
+    return lambda done, total: print(f"trial {done} of {total}", file=sys.stderr)
