@@ -44,6 +44,7 @@ _HOME = {
     "GaussianDP": "mechanisms",
     "Mixture": "mechanisms",
     "Composed": "mechanisms",
+    "Disjoint": "mechanisms",
     "Selection": "selection",
     "compare": "selection.compare",
     "plan": "planning.plan",
@@ -78,6 +79,7 @@ if TYPE_CHECKING:
     from privselect.mechanisms import Curve as Curve
     from privselect.mechanisms import DiscreteGaussian as DiscreteGaussian
     from privselect.mechanisms import DiscreteLaplace as DiscreteLaplace
+    from privselect.mechanisms import Disjoint as Disjoint
     from privselect.mechanisms import Gaussian as Gaussian
     from privselect.mechanisms import GaussianDP as GaussianDP
     from privselect.mechanisms import Laplace as Laplace

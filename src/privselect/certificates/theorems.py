@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from privselect.mechanisms import DPSGD, Composed, Gaussian, Mixture, Renyi, SampledGaussian
+from privselect.mechanisms import DPSGD, Composed, Disjoint, Gaussian, Mixture, Renyi, SampledGaussian
 from privselect.mechanisms.points import StatedPoints
 from privselect.selection import Selection
 from privselect.selection.selection import composed_trials
@@ -21,6 +21,7 @@ _ORDER = (
     "Composition (upper)",
     "Composition (lower)",
     "Mixture",
+    "Disjoint",
     "Points",
     "Renyi, optimal",
     "Without replacement",
@@ -41,7 +42,7 @@ def parts_of(mechanism: Mechanism) -> Iterator[Mechanism]:
         inner = [mechanism.mechanism]
     elif isinstance(mechanism, Mixture):
         inner = [part for _, part in mechanism.weighted]
-    elif isinstance(mechanism, Composed):
+    elif isinstance(mechanism, Composed | Disjoint):
         inner = list(mechanism.parts)
     for part in inner:
         yield from parts_of(part)
@@ -54,6 +55,8 @@ def _own_labels(mechanism: Mechanism) -> Iterator[str]:
             yield "Composition (upper)"  # of every trial, which bounds the winner too
     elif isinstance(mechanism, Mixture):
         yield "Mixture"
+    elif isinstance(mechanism, Disjoint):
+        yield "Disjoint"
     elif isinstance(mechanism, StatedPoints):
         yield "Points"
     elif isinstance(mechanism, Renyi):

@@ -6,6 +6,7 @@ from privselect.mechanisms.composed import Composed
 from privselect.mechanisms.curve import Curve
 from privselect.mechanisms.discrete_gaussian import DiscreteGaussian
 from privselect.mechanisms.discrete_laplace import DiscreteLaplace
+from privselect.mechanisms.disjoint import Disjoint
 from privselect.mechanisms.dpsgd import DPSGD
 from privselect.mechanisms.gaussian import Gaussian
 from privselect.mechanisms.gaussian_dp import GaussianDP
@@ -23,6 +24,7 @@ __all__ = [
     "Curve",
     "DiscreteGaussian",
     "DiscreteLaplace",
+    "Disjoint",
     "Gaussian",
     "GaussianDP",
     "Laplace",

@@ -14,6 +14,7 @@ from privselect.errors import AccuracyError
 from privselect.interval import Interval
 from privselect.mechanisms.neighbours import ANY, check_relation
 from privselect.pairs.compose import ACCURACY, Step
+from privselect.pairs.envelope import one_per_order
 from privselect.parameters import ACCURACIES, OPEN_UNIT, REAL, Range, check_array, check_number, shown, whole
 from privselect.text import Described
 
@@ -48,7 +49,7 @@ class Mechanism(Described):
 
     @abstractmethod
     def _make_brackets(self) -> tuple[Bracket, ...]:
-        """The ordered pairs, each caught between discrete ones."""
+        """The ordered pairs, each caught between discrete ones: for each two neighbours, one of their order holds."""
 
     def _make_brackets_within(self, accuracy: float) -> tuple[Bracket, ...]:  # noqa: ARG002 - for those that have a choice
         """The same, with the two ends of epsilon within this of each other, relative, where that can be chosen."""
@@ -63,20 +64,30 @@ class Mechanism(Described):
         """The same for an accuracy in epsilon, where that can be chosen."""
         return _cached_brackets(self, accuracy)
 
+    @property
+    def brackets_by_order(self) -> dict[str, Bracket]:
+        """One bracket for each order of the neighbours ("both", or "remove" and "add") that holds whichever of :attr:`cases` applies."""
+        return one_per_order(self.brackets)
+
+    @property
+    def cases(self) -> tuple[Mechanism, ...]:
+        """For each two neighbours, one of these leaks at least as much as this does, the same one in every run: itself, for most."""
+        return (self,)
+
     def as_parts(self) -> tuple[tuple[Mechanism, int], ...]:
         """What it is composed of, and how many times each: itself, once, for most."""
         return ((self, 1),)
 
     def as_step(self) -> Step:
         """What composition asks of one step; the order "remove" where there are two."""
-        return Step(self.brackets[0])
+        return Step(next(iter(self.brackets_by_order.values())))
 
     def delta_at(self, epsilon: ArrayLike) -> Interval:
         """The mechanism is (epsilon, delta)-DP: delta for one or many real epsilons."""
         eps = check_array("epsilon", epsilon, REAL)
         uppers = [bracket.upper.hockey_stick(eps, side=1) for bracket in self.brackets]
         lowers = [low.hockey_stick(eps, side=-1) for bracket in self.brackets for low in bracket.lowers]
-        return _greatest(uppers, lowers)
+        return greatest(uppers, lowers)
 
     def epsilon_at(self, delta: ArrayLike, *, accuracy: float | None = None) -> Interval:
         """The mechanism is (epsilon, delta)-DP: the least epsilon >= 0 for one or many deltas.
@@ -91,7 +102,7 @@ class Mechanism(Described):
         brackets = self.brackets_within(accuracy)
         uppers = [bracket.upper.epsilon_at(delta, side=1) for bracket in brackets]
         lowers = [low.epsilon_at(delta, side=-1) for bracket in brackets for low in bracket.lowers]
-        return _greatest(uppers, lowers)
+        return greatest(uppers, lowers)
 
     def renyi_at(self, alpha: ArrayLike) -> Floats:
         """An upper bound on the Renyi divergence of each order alpha > 1, greatest over both orders of the neighbours."""
@@ -100,10 +111,15 @@ class Mechanism(Described):
         return np.asarray(np.maximum.reduce(curves))
 
     def repeated(self, times: int, accuracy: float = ACCURACY) -> tuple[DominatingPair, ...]:
-        """Pairs that dominate ``times`` independent runs, all outputs released; ``accuracy`` in epsilon, relative, about."""
+        """Pairs that dominate ``times`` independent runs, all outputs released; ``accuracy`` in epsilon, relative, about.
+
+        They are runs of one and the same mechanism: the case that applies is the same in all of them.
+        """
         from privselect.mechanisms.composed import composed_brackets
 
         runs = check_times(times)
+        if self.cases != (self,):
+            return tuple(pair for case in self.cases for pair in case.repeated(runs, accuracy))
         return tuple(bracket.upper for bracket in composed_brackets([(step, count * runs) for step, count in self.as_parts()], accuracy))
 
 
@@ -149,7 +165,8 @@ def reached(find: Callable[[float], Interval], accuracy: float | None) -> Interv
     raise AccuracyError(f"an `accuracy` of {shown(accuracy)} in epsilon cannot be reached here; {named}")
 
 
-def _greatest(uppers: list[Floats], lowers: list[Floats]) -> Interval:
+def greatest(uppers: list[Floats], lowers: list[Floats]) -> Interval:
+    """The greatest of each, as an interval; without a lower end where there is none."""
     upper = np.maximum.reduce(uppers)
     if not lowers:
         return Interval(None, plain(upper))

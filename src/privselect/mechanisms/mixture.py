@@ -54,7 +54,7 @@ class Mixture(Mechanism):
         return [(part.weight, cast("Mechanism", part.thing)) for part in self.parts]
 
     def _make_brackets(self) -> tuple[Bracket, ...]:
-        by_part = [(float(weight), {bracket.direction: bracket for bracket in part.brackets}) for weight, part in self.weighted]
+        by_part = [(float(weight), part.brackets_by_order) for weight, part in self.weighted]
         symmetric = all("both" in brackets for _, brackets in by_part)
         return tuple(
             _joined([(weight, brackets.get("both") or brackets[direction]) for weight, brackets in by_part], direction)

@@ -18,6 +18,7 @@ from privselect.pairs.compose import ACCURACY
 from privselect.parameters import OPEN_UNIT, REAL, check_array, check_number, shown
 from privselect.selection.accountant import Accountant
 from privselect.selection.exact import ExactLower
+from privselect.selection.ratio import ratio_epsilon
 from privselect.selection.search import LARGEST_EPSILON
 from privselect.text import register
 
@@ -60,6 +61,12 @@ class Selection(Mechanism):
         """That of the trials."""
         return self.mechanism.neighbours
 
+    @property
+    def cases(self) -> tuple[Mechanism, ...]:
+        """All trials are of the same case: the selections over those of the trials."""
+        inner = self.mechanism.cases
+        return (self,) if inner == (self.mechanism,) else tuple(Selection(case, self.count) for case in inner)
+
     def delta_at(self, epsilon: ArrayLike) -> Interval:
         """The selection is (epsilon, delta)-DP: delta for one or many real epsilons."""
         eps = check_array("epsilon", epsilon, REAL)
@@ -83,9 +90,9 @@ class Selection(Mechanism):
         return reached(lambda within: self._epsilon_within(wanted, within), check_accuracy(accuracy))
 
     def _epsilon_within(self, delta: Floats, accuracy: float) -> Interval:
-        accountants = _cached_accountants(self, accuracy)
-        proved = all(accountant.bracket.lowers for accountant in accountants)
-        pairs = [_epsilon_interval(accountants, d) for d in delta.ravel().tolist()]
+        by_case = _cached_accountants(self, accuracy)
+        proved = all(accountant.bracket.lowers for accountants in by_case for accountant in accountants)
+        pairs = [_epsilon_interval(_worst_first(by_case, d), d) for d in delta.ravel().tolist()]
         uppers = np.array([upper for _, upper in pairs]).reshape(delta.shape)
         lowers = np.array([lower for lower, _ in pairs]).reshape(delta.shape)
         return Interval(plain(lowers) if proved else None, plain(uppers))
@@ -110,7 +117,7 @@ class Selection(Mechanism):
         return upper / lower - 1.0 if lower > 0.0 else (0.0 if upper == 0.0 else math.inf)
 
     def _accountants(self) -> tuple[Accountant, ...]:
-        return _cached_accountants(self, ACCURACY)
+        return tuple(accountant for accountants in _cached_accountants(self, ACCURACY) for accountant in accountants)
 
     def _upper(self, epsilon: float) -> float:
         # A symmetric mechanism, and an add/remove one with both orders at hand, is its own reverse.
@@ -125,6 +132,8 @@ class Selection(Mechanism):
 
     def _make_brackets(self) -> tuple[Bracket, ...]:
         """Upper: the whole curve as a pair. Lower: a few real orders, each a pair of its own; their envelope is no lower bound."""
+        if self.cases != (self,):
+            return tuple(bracket for case in self.cases for bracket in case.brackets)
         accountants = {a.bracket.direction: a for a in self._accountants()}
         opposite = {"both": "both", "remove": "add", "add": "remove"}
         uppers = {direction: cache(accountant.curve()) for direction, accountant in accountants.items()}
@@ -186,13 +195,27 @@ def _knots(upper: Callable[[float], float]) -> list[float]:
 
 
 @lru_cache(maxsize=64)
-def _cached_accountants(selection: Selection, accuracy: float) -> tuple[Accountant, ...]:
-    brackets = selection.mechanism.brackets_within(accuracy)
-    largest = composed_trials(selection.count)
+def _cached_accountants(selection: Selection, accuracy: float) -> tuple[tuple[Accountant, ...], ...]:
+    """For each case of the trials, one for each order of the neighbours."""
+    return tuple(_accountants_of(case, selection.count, accuracy) for case in selection.mechanism.cases)
+
+
+def _accountants_of(trial: Mechanism, count: Count, accuracy: float) -> tuple[Accountant, ...]:
+    brackets = trial.brackets_within(accuracy)
+    largest = composed_trials(count)
     if largest is None:
-        return tuple(Accountant(bracket, selection.count) for bracket in brackets)
-    composed = selection.mechanism.repeated(largest)
-    return tuple(Accountant(bracket, selection.count, pair) for bracket, pair in zip(brackets, composed, strict=True))
+        return tuple(Accountant(bracket, count) for bracket in brackets)
+    return tuple(Accountant(bracket, count, pair) for bracket, pair in zip(brackets, trial.repeated(largest), strict=True))
+
+
+def _worst_first(by_case: tuple[tuple[Accountant, ...], ...], delta: float) -> list[Accountant]:
+    """Those of the case that seems to cost most, then the others, which most often need no more than a glance."""
+
+    def rough(accountants: tuple[Accountant, ...]) -> float:
+        return max(ratio_epsilon(accountant.bracket.upper, accountant.count, delta) for accountant in accountants)
+
+    ordered = by_case if len(by_case) == 1 else sorted(by_case, key=rough, reverse=True)
+    return [accountant for accountants in ordered for accountant in accountants]
 
 
 def composed_trials(count: Count) -> int | None:

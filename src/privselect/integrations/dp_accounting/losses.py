@@ -68,7 +68,7 @@ def pld_from_mechanism(mechanism: Mechanism, value_discretization_interval: floa
     if not isinstance(mechanism, Mechanism):
         raise ParameterError(f"`mechanism` must be a mechanism such as gaussian(sigma=4), got {shown(mechanism)}")
     spacing = check_number("value_discretization_interval", value_discretization_interval, POSITIVE)
-    by_order = {bracket.direction: bracket.upper for bracket in mechanism.brackets}
+    by_order = {direction: bracket.upper for direction, bracket in mechanism.brackets_by_order.items()}
     first = by_order.get("both") or by_order["remove"]
     rounded, infinite = _rounded(first, spacing)
     if "both" in by_order:
