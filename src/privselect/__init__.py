@@ -55,6 +55,14 @@ _HOME = {
     "Certificate": "certificates.certificate",
     "Declared": "certificates.declared",
     "design": "planning.design",
+    "tune": "tuning.tune",
+    "Release": "tuning.release",
+    "Space": "tuning.space",
+    "Uniform": "tuning.space",
+    "LogUniform": "tuning.space",
+    "Integer": "tuning.space",
+    "Choice": "tuning.space",
+    "NoisyCount": "tuning.scores",
 }
 
 __all__ = ["errors", *_HOME]  # noqa: PLE0604
@@ -98,6 +106,14 @@ if TYPE_CHECKING:
     from privselect.selection.compare import compare as compare
     from privselect.sketch import UNKNOWN as UNKNOWN
     from privselect.text import parse as parse
+    from privselect.tuning.release import Release as Release
+    from privselect.tuning.scores import NoisyCount as NoisyCount
+    from privselect.tuning.space import Choice as Choice
+    from privselect.tuning.space import Integer as Integer
+    from privselect.tuning.space import LogUniform as LogUniform
+    from privselect.tuning.space import Space as Space
+    from privselect.tuning.space import Uniform as Uniform
+    from privselect.tuning.tune import tune as tune
 
     __version__: str
 

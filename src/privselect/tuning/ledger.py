@@ -12,7 +12,7 @@ import contextlib
 import os
 import sqlite3
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from privselect.errors import LedgerError
 from privselect.parameters import shown
@@ -184,7 +184,7 @@ class Ledger:
 
     # -- within ---------------------------------------------------------------------------------------------------------------
 
-    def _ask(self, question: str, values: tuple[object, ...] = ()) -> list[tuple[object, ...]]:
+    def _ask(self, question: str, values: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
         with _told(self._where):
             return self._connection.execute(question, values).fetchall()
 

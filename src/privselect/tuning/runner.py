@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from privselect.errors import AbortedError
 from privselect.tuning.streams import Stream, derived
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _AHEAD = 2  # trials submitted for each worker: the next is there when one is done, and memory does not grow with K
 _MARK_BYTES = 16
+_in_worker = cast("Callable[[Candidate, bytes], Outcome | None]", perform)  # which the executor hands the work as well
 
 
 @dataclass(frozen=True, repr=False)
@@ -53,7 +54,7 @@ class Conduct:
     slots: int | None = None  # run so many trials, the law's largest K, and drop those beyond K
     losses: int = 3  # how often one trial may lose its worker before the run is given up
     ends: float | None = None  # on the clock of time.monotonic: later than this nothing is released
-    watch: Callable[[int, int], None] | None = None  # the curator's view: slots done and in all
+    watch: Callable[[int, int], object] | None = None  # the curator's view: slots done and in all
 
 
 class Runner:
@@ -97,7 +98,7 @@ class Runner:
         if self._executor is None:
             self._executor = self._conduct.engine.open(work)
         try:
-            future = self._executor.submit(perform, self._drawn.candidate(slot), self._drawn.seed(slot))
+            future = self._executor.submit(_in_worker, self._drawn.candidate(slot), self._drawn.seed(slot))
         except (KeyboardInterrupt, AbortedError):
             raise
         except Exception as error:  # noqa: BLE001 - an executor whose worker was lost may refuse work

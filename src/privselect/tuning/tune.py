@@ -142,7 +142,7 @@ class Tuning:
                 ledger.bind(found)
             elif begun.fingerprint != found:
                 raise LedgerError(
-                    "the data is not what the run was begun on: going on with the same randomness on changed data would reveal the difference"
+                    "the data is not what the run was begun on: the same randomness on changed data would reveal the difference"
                 )
         measured = None
         if isinstance(score, NoisyCount):
@@ -300,6 +300,6 @@ def _seeded(seed: int, number: int) -> bytes:
     return blake2b(int(seed).to_bytes(33, "big") + number.to_bytes(8, "big"), digest_size=SECRET_BYTES, person=b"insecure").digest()
 
 
-def _curator_view() -> Callable[[int, int], None]:
-    print(f"warning: {_CURATOR}", file=sys.stderr)
-    return lambda done, total: print(f"trial {done} of {total}", file=sys.stderr)
+def _curator_view() -> Callable[[int, int], object]:
+    sys.stderr.write(f"warning: {_CURATOR}\n")
+    return lambda done, total: sys.stderr.write(f"trial {done} of {total}\n")
