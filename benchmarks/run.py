@@ -15,6 +15,7 @@ from rich.table import Table
 from speed import dpsgd_lines, gaussian_lines
 from startup import startup_lines
 from tightness import cases
+from tuner import tuner_lines
 
 from planning import planning_lines
 
@@ -23,7 +24,7 @@ REPORT = Path("build") / "bench.json"
 
 def main() -> None:
     console = Console(width=132)
-    lines = [*gaussian_lines(), *dpsgd_lines(), *composition_lines(), *planning_lines(), *memory_lines(), *startup_lines()]
+    lines = [*gaussian_lines(), *dpsgd_lines(), *composition_lines(), *planning_lines(), *memory_lines(), *startup_lines(), *tuner_lines()]
     console.print(
         _table(
             f"speed and memory, against dp-accounting {version('dp-accounting')}",

@@ -72,6 +72,7 @@ class Runner:
         total = self._drawn.trials if self._conduct.slots is None else self._conduct.slots
         missing = self._ledger.missing(total)
         room = _AHEAD * self._conduct.engine.workers
+        self._executor = self._conduct.engine.open(work)  # also where no trial is missing: starting up must not tell that K is 0
         try:
             while True:
                 self._fill(missing, room, work)
@@ -97,8 +98,9 @@ class Runner:
     def _submit(self, slot: int, work: Work) -> None:
         if self._executor is None:
             self._executor = self._conduct.engine.open(work)
+        candidate = _drawn_candidate(self._drawn, slot)
         try:
-            future = self._executor.submit(_in_worker, self._drawn.candidate(slot), self._drawn.seed(slot))
+            future = self._executor.submit(_in_worker, candidate, self._drawn.seed(slot))
         except (KeyboardInterrupt, AbortedError):
             raise
         except Exception as error:  # noqa: BLE001 - an executor whose worker was lost may refuse work
@@ -159,3 +161,10 @@ class Runner:
     def _tell(self, total: int) -> None:
         if self._conduct.watch is not None:
             self._conduct.watch(self._recorded, total)
+
+
+def _drawn_candidate(drawn: Drawn, slot: int) -> Candidate:
+    try:
+        return drawn.candidate(slot)
+    except Exception as error:  # noqa: BLE001 - of the user's own function; what it says may tell which draw it was
+        raise AbortedError(f"the space could not draw a candidate ({type(error).__name__}); nothing is released") from None
