@@ -2,7 +2,8 @@
 
 A sum of floats depends on its order, and a product of matrices on how many rows there are: with one record more, the parts of all
 others change in their last digits, and the sum by more than that record's part. Here every row, and every model, is put on a grid
-first; the sums of products are then whole numbers below 2^53, and the same in any order.
+first; the sums of products are then whole numbers below 2^53, and the same in any order. What is left is taken number by number
+(a quotient, a root, an exponential) or along one row, and is the same wherever the row stands; the tests ask numpy whether it is.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 GRID = 2.0**17  # steps from 0 to 1 of a row: a sum of products of two is exact for half a million rows
 _FINE = 2.0**26  # and of a model
 _INSIDE = 1.0 - 2.0**-40  # what rounding may add to a norm is less than this takes away
+_FAR = 1e200  # a longer row counts as one of this length, so that its logits do not overflow
 MOST_FEATURES = 10**6  # a row times a model stays below 2^53
 
 
@@ -55,7 +57,7 @@ def rows_of(features: Floats) -> Rows:
         extended /= largest[:, None]
         norms = np.sqrt(np.square(extended).sum(axis=1))
         directions, usable = on_grid(extended / norms[:, None])
-        return Rows(directions, largest * norms, usable)
+        return Rows(directions, np.minimum(largest * norms, _FAR), usable)
 
 
 def on_grid(vectors: Floats) -> tuple[Floats, NDArray[np.bool_]]:

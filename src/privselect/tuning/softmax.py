@@ -47,8 +47,8 @@ class SoftmaxDPSGD:
     How many records there are, and how many a step has drawn, is private and divides nothing.
 
     Holds when: the data's form (arrays of numbers, so many columns) is public. What a record holds is not: one with features that are
-    not finite, or a label that is no class, adds 0, and none adds more than the clipping norm. That bound is exact, see
-    :mod:`privselect.tuning.rows`. The Gaussian noise is not: it is made of floats, as in every common library, and attacks on the
+    not finite, or a label that is no class, adds 0, and none adds more than the clipping norm. That bound is exact for samples of up
+    to half a million records, see :mod:`privselect.tuning.rows`. The Gaussian noise is not: it is made of floats, as in every common library, and attacks on the
     last digits of such noise are known. It is rounded to the grid of the sum, which hides those digits but proves nothing; ``notes``
     says so for the certificate.
     """
