@@ -113,6 +113,13 @@ def test_many_records_and_many_features_still_sum_exactly(size, fresh_rng):
     assert np.array_equal(whole, sum_of(features[order], given_labels[order], model, 0.7))
 
 
+@pytest.mark.parametrize("size", [2, 5, 64, 257])
+def test_a_records_logits_are_the_same_in_any_company(size, fresh_rng):
+    rows, model = rows_of(fresh_rng.normal(size=(size, 130))), fresh_rng.normal(size=(131, CLASSES))
+    together = rows.logits(model)
+    assert np.array_equal(together, np.vstack([rows[np.array([i])].logits(model) for i in range(size)]))
+
+
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_a_record_that_is_not_finite_adds_nothing(value):
     features = np.array([[0.0, value, 1.0, 0.0, 0.0]])

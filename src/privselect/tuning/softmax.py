@@ -48,9 +48,9 @@ class SoftmaxDPSGD:
 
     Holds when: the data's form (arrays of numbers, so many columns) is public. What a record holds is not: one with features that are
     not finite, or a label that is no class, adds 0, and none adds more than the clipping norm. That bound is exact for samples of up
-    to half a million records, see :mod:`privselect.tuning.rows`. The Gaussian noise is not: it is made of floats, as in every common library, and attacks on the
-    last digits of such noise are known. It is rounded to the grid of the sum, which hides those digits but proves nothing; ``notes``
-    says so for the certificate.
+    to half a million records, see :mod:`privselect.tuning.rows`. The Gaussian noise is not: it is made of floats, as in every common
+    library, and attacks on the last digits of such noise are known. It is rounded to the grid of the sum, which hides those digits
+    but proves nothing; ``notes`` says so for the certificate.
     """
 
     noise_multiplier: float = parameter(POSITIVE)
@@ -122,7 +122,7 @@ def clipped_sum(rows: Rows, targets: NDArray[np.bool_], model: Floats, clip: flo
         norms = np.sqrt(np.square(residuals).sum(axis=1))
         factors = np.minimum(rows.lengths / clip, 1.0 / norms)
         residuals, _ = on_grid(residuals * factors[:, None])
-        residuals[~(rows.usable & targets.any(axis=1))] = 0.0
+        residuals[~targets.any(axis=1)] = 0.0
         return np.asarray(rows.directions.T @ residuals)
 
 
