@@ -7,6 +7,7 @@ from decimal import ROUND_CEILING, Context, Decimal
 from typing import TYPE_CHECKING
 
 from privselect.certificates.theorems import parts_of
+from privselect.mechanisms import Disjoint
 from privselect.mechanisms.neighbours import ADD_REMOVE, ANY, REPLACE_ONE
 from privselect.parameters import shortened
 from privselect.selection import Selection
@@ -31,6 +32,10 @@ _ASSUMED = (
     "K is drawn from its law and never revealed, not even by timing; each trial draws its candidate independently, from a law fixed "
     "before the data is touched; the score is part of what a trial's guarantee covers; a trial that fails counts as one with the worst "
     "score and is not run again; and only the winner is released"
+)
+_SPLIT = (
+    "Parts of the data that are disjoint share no record, and which part a record lies in depends on that record alone and is the same "
+    "in every trial of a selection."
 )
 _ASSUMED_ALONE = "the mechanism is run as described and nothing but its output is released"
 
@@ -58,6 +63,8 @@ def _sentences(promise: Promise, total: Total, base: Ends, neighbours: str, run:
     )
     selects = any(isinstance(part, Selection) for part in parts_of(chosen))
     yield f"This holds for {_times(1 if run is None else run.runs)} on the same data, if {_assumed(chosen, selects=selects)}."
+    if any(isinstance(part, Disjoint) for part in parts_of(chosen)):
+        yield _SPLIT
     if selects:
         yield f"How the score is private: {'not declared' if declared.score is None else _quoted(declared.score)}."
     yield f"Trust model: {'not declared' if declared.trust_model is None else _quoted(declared.trust_model)}."

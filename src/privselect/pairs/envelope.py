@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +12,7 @@ from privselect.pairs.cells import LARGEST_LOSS
 from privselect.pairs.curve import pair_from_curve
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -43,14 +44,31 @@ def one_per_order(brackets: Sequence[Bracket]) -> dict[str, Bracket]:
 def above_all(pairs: Sequence[DominatingPair]) -> DominatingPair:
     """A pair that dominates each of these: that of the greatest hockey stick.
 
-    A maximum of convex curves is convex, and between two neighbouring kinks of all of them each curve is a line in e^epsilon: the chord
-    of their maximum lies above them all, and off it only where they cross.
+    A maximum of convex curves is convex. Between two neighbouring kinks of all of them each curve is a line in e^epsilon, so the chord
+    of their maximum lies above them all, whatever knots are chosen; with the crossings among the knots it is the maximum itself.
     """
-    losses = [loss for pair in pairs for one in (pair, pair.reverse) for loss in (one.losses, one.losses[-1:] + _PAST)]
-    knots = np.concatenate([np.zeros(1), *losses])
-    knots = knots[(knots >= 0.0) & (knots <= LARGEST_LOSS)]  # what lies further out counts as infinite loss
-    knots = knots[np.unique(np.exp(knots), return_index=True)[1]]
-    forward, backward = (
-        np.maximum.reduce([one.hockey_stick(knots, side=1) for one in order]) for order in (pairs, [pair.reverse for pair in pairs])
-    )
-    return pair_from_curve(knots, forward, backward)
+    reverses = [pair.reverse for pair in pairs]
+    losses = [loss for pair in (*pairs, *reverses) for loss in (pair.losses, pair.losses[-1:] + _PAST)]
+    kinks = _told_apart(np.concatenate([np.zeros(1), *losses]))
+    knots = _told_apart(np.concatenate([kinks, *_crossings(pairs, kinks), *_crossings(reverses, kinks)]))
+    return pair_from_curve(knots, _highest(pairs, knots), _highest(reverses, knots))
+
+
+def _highest(pairs: Sequence[DominatingPair], epsilon: Floats) -> Floats:
+    return np.asarray(np.maximum.reduce([pair.hockey_stick(epsilon, side=1) for pair in pairs]))
+
+
+def _crossings(pairs: Sequence[DominatingPair], epsilon: Floats) -> Iterator[Floats]:
+    """Where one hockey stick passes another, between neighbouring kinks."""
+    ratio = np.exp(epsilon)
+    for one, other in combinations((pair.hockey_stick(epsilon) for pair in pairs), 2):
+        ahead = one - other
+        turn = np.flatnonzero(ahead[:-1] * ahead[1:] < 0.0)
+        share = ahead[turn] / (ahead[turn] - ahead[turn + 1])
+        yield np.log(ratio[turn] + share * (ratio[turn + 1] - ratio[turn]))
+
+
+def _told_apart(epsilon: Floats) -> Floats:
+    """Ascending epsilons >= 0 whose exponentials differ; what lies further out than the last counts as infinite loss."""
+    kept = epsilon[(epsilon >= 0.0) & (epsilon <= LARGEST_LOSS)]
+    return np.asarray(kept[np.unique(np.exp(kept), return_index=True)[1]])

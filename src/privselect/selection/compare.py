@@ -148,6 +148,13 @@ def compare(mechanism: Mechanism, *, delta: float) -> Comparison:
 
 
 # -- one function per bound: epsilon at delta, or NotCoveredError with the reason -----------------------------------------
+# Each is the greatest over the cases of a trial, one of which all trials are of.
+
+_PAPER: dict[type[Count], Callable[[Curve, Count, float], float]] = {
+    Truncated: thm_negbin_epsilon,
+    Binomial: thm_hs_bin_epsilon,
+    Poisson: cor_binomial_to_poisson_epsilon,
+}
 
 
 def pointwise(mechanism: Mechanism, count: Count, delta: float) -> float:
@@ -167,25 +174,22 @@ def ratio(mechanism: Mechanism, count: Count, delta: float) -> float:
 def paper(mechanism: Mechanism, count: Count, delta: float, accuracy: float = ACCURACY) -> float:
     """The paper's own bound for this law of K: thm:negbin, thm:hs_bin or cor:binomial_to_poisson."""
     _refuse_cap("the paper has no bound", count)
-    if isinstance(count, Truncated):
-        return thm_negbin_epsilon(profile_of(mechanism, accuracy), count, delta)
-    if isinstance(count, Binomial):
-        return thm_hs_bin_epsilon(profile_of(mechanism, accuracy), count, delta)
-    if isinstance(count, Poisson):
-        return cor_binomial_to_poisson_epsilon(profile_of(mechanism, accuracy), count, delta)
+    for law, bound in _PAPER.items():
+        if isinstance(count, law):
+            return max(bound(profile_of(case, accuracy), count, delta) for case in mechanism.cases)
     raise NotCoveredError(f"the paper has no bound for {count.text_name} K")
 
 
 def renyi(mechanism: Mechanism, count: Count, delta: float, accuracy: float = ACCURACY) -> float:
     """Papernot and Steinke's bound, converted by lem:rdp_to_dp."""
-    return lem_rdp_to_dp_epsilon(selection_curve(mechanism, count, accuracy), delta)
+    return max(lem_rdp_to_dp_epsilon(selection_curve(case, count, accuracy), delta) for case in mechanism.cases)
 
 
 def liu_talwar(mechanism: Mechanism, count: Count, delta: float) -> float:
     """Liu and Talwar's bound."""
     if count.cap is not None or not isinstance(count, Truncated) or count.eta != 1.0:
         raise NotCoveredError("Liu and Talwar cover uncapped geometric K")
-    return liu_talwar_epsilon(profile_of(mechanism), count, delta)
+    return max(liu_talwar_epsilon(profile_of(case), count, delta) for case in mechanism.cases)
 
 
 def composition(mechanism: Mechanism, count: Count, delta: float) -> float:
