@@ -1,6 +1,7 @@
 """Disjoint: the greatest of the parts in all that is asked, and never less than what small mechanisms, split at will, really leak."""
 
 import itertools
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -16,16 +17,16 @@ from privselect.mechanisms.neighbours import ADD_REMOVE, REPLACE_ONE
 from privselect.pairs import Bracket, DominatingPair
 from privselect.pairs.envelope import above_all
 from privselect.selection.compare import BOUNDS
-from selection.orders import worst_of
+from selection.orders import exact, worst_of
 
-DELTAS = [1e-2, 1e-6, 1e-10]
+DELTAS = [1e-2, 1e-6]
 LINE = [-2.0, -0.7, -0.2, 0.0, 0.1, 0.4, 0.9, 1.3, 2.5]
 TRAINING = ps.DPSGD(noise_multiplier=1.1, sampling_probability=0.05, steps=60)
 COUNTING = ps.DiscreteGaussian(sigma=4)
 GAUSSIAN, PURE = ps.Gaussian(sigma=4), ps.Pure(epsilon=0.8)  # their profiles cross: at 0.7 the pure one is above, at 0.8 it is 0
 LEAKY = ps.Approximate(epsilon=0.2, delta=1e-7)
 PAIRS = [(TRAINING, COUNTING), (GAUSSIAN, PURE), (GAUSSIAN, LEAKY), (TRAINING, PURE)]
-COUNTS = [ps.Geometric(mean=30), ps.Poisson(mean=10), ps.Geometric(mean=4, cap=12)]
+CAPPED = ps.Geometric(mean=3, cap=6)
 
 
 @dataclass(frozen=True)
@@ -48,21 +49,24 @@ def small(p, q):
 
 def product(*laws):
     """Both laws of several independent outputs."""
-    return tuple(
-        [mpmath.mpf(1) * np.prod([Fraction(1), *masses]) for masses in itertools.product(*each)] for each in zip(*laws, strict=True)
-    )
+    return tuple([math.prod(masses) for masses in itertools.product(*each)] for each in zip(*laws, strict=True))
 
 
 def hockey(laws, epsilon):
-    """In both orders of the neighbours, the greater."""
-    factor = mpmath.exp(mpmath.mpf(epsilon))
-    return max(sum(max(a - factor * b, 0) for a, b in zip(p, q, strict=True)) for p, q in (laws, laws[::-1]))
+    """From exact fractions, the greater of both orders of the neighbours."""
+    return max(one_order(laws, epsilon), one_order(laws[::-1], epsilon))
+
+
+def one_order(laws, epsilon):
+    with mpmath.workdps(40):
+        factor = mpmath.exp(mpmath.mpf(epsilon))
+        return sum((max(exact(a) - factor * exact(b), mpmath.mpf(0)) for a, b in zip(*laws, strict=True)), mpmath.mpf(0))
 
 
 SMALL = [
+    [((5, 6), (7, 1)), ((1, 8), (5, 4))],
     [((2, 1), (1, 9)), ((0, 7, 2), (7, 6, 0))],
-    [((9, 1), (8, 2)), ((5, 5), (4, 6))],
-    [((5, 3, 0), (3, 5, 0)), ((98, 1, 1), (99, 1, 0))],
+    [((5, 3), (3, 5)), ((98, 1, 1), (99, 1, 0))],
 ]
 
 
@@ -82,8 +86,16 @@ def test_it_leaks_what_the_worst_part_leaks(parts):
     assert whole.renyi_at(orders).tolist() == np.maximum(*(part.renyi_at(orders) for part in parts)).tolist()
 
 
-@pytest.mark.parametrize("count", COUNTS, ids=str)
-@pytest.mark.parametrize("parts", PAIRS, ids=str)
+@pytest.mark.parametrize(
+    ("parts", "count"),
+    [
+        *itertools.product(PAIRS, [ps.Geometric(mean=30)]),
+        (PAIRS[0], ps.Poisson(mean=10)),
+        (PAIRS[2], ps.Poisson(mean=10)),
+        (PAIRS[1], CAPPED),
+    ],
+    ids=str,
+)
 def test_a_selection_costs_the_greater_of_the_two_selections(parts, count):
     apart = [ps.Selection(part, count) for part in parts]
     for ordered in (parts, parts[::-1]):
@@ -93,18 +105,19 @@ def test_a_selection_costs_the_greater_of_the_two_selections(parts, count):
         # The search for a lower end starts from what the other part gave, and may end a little higher.
         np.testing.assert_allclose(found.lower, np.maximum(*(one.lower for one in alone)), rtol=1e-4)
         assert np.all(found.lower <= found.upper)
-        deltas = chosen.delta_at(LINE)
-        for end in ("lower", "upper"):
-            assert getattr(deltas, end).tolist() == np.maximum(*(getattr(one.delta_at(LINE), end) for one in apart)).tolist()
+    some = LINE[::3]
+    deltas, alone = chosen.delta_at(some), [one.delta_at(some) for one in apart]
+    for end in ("lower", "upper"):
+        assert getattr(deltas, end).tolist() == np.maximum(*(getattr(one, end) for one in alone)).tolist()
     curve, curves = chosen.upper_curve(), [one.upper_curve() for one in apart]
     assert [curve(e) for e in LINE[3:]] == [max(one(e) for one in curves) for e in LINE[3:]]
 
 
 def test_few_trials_are_bounded_by_composing_each_part_by_itself():
-    parts, count = (ps.Laplace(scale=2), ps.Pure(epsilon=0.7)), ps.Fixed(k=3)
+    parts, count = (ps.Approximate(epsilon=0.4, delta=1e-3), ps.Pure(epsilon=0.7)), ps.Finite({1: 1, 3: 2})
     assert len(ps.Disjoint(parts).repeated(3)) == len(ps.Disjoint(parts).brackets) == 2
     found, apart = ps.Selection(ps.Disjoint(parts), count), [ps.Selection(part, count) for part in parts]
-    assert found.delta_at(LINE).upper.tolist() == np.maximum(*(one.delta_at(LINE).upper for one in apart)).tolist()
+    assert found.delta_at([0.3, 1.5]).upper.tolist() == np.maximum(*(one.delta_at([0.3, 1.5]).upper for one in apart)).tolist()
 
 
 @pytest.mark.parametrize("parts", [(GAUSSIAN, PURE), (GAUSSIAN, LEAKY)], ids=str)
@@ -116,13 +129,20 @@ def test_where_profiles_cross_it_is_less_than_the_selection_over_their_maximum(p
     assert found < 0.97 * above
 
 
+INNER = [ps.Selection(part, ps.Poisson(mean=2)) for part in (LEAKY, PURE)]
+
+
+def test_a_selection_over_parts_is_one_of_selections_on_parts():
+    over = ps.Selection(ps.Disjoint((LEAKY, PURE)), ps.Poisson(mean=2))
+    assert over.cases == ps.Disjoint(INNER).cases == tuple(INNER)
+    assert [bracket.upper.p_only for bracket in over.brackets] == [one.brackets[0].upper.p_only for one in INNER]
+
+
+@pytest.mark.slow
 def test_selections_nest():
-    inner = [ps.Selection(part, ps.Poisson(mean=2)) for part in (GAUSSIAN, PURE)]
-    over, apart = ps.Selection(ps.Disjoint((GAUSSIAN, PURE)), ps.Poisson(mean=2)), ps.Disjoint(inner)
-    assert over.cases == apart.cases == tuple(inner)
-    outer = [ps.Selection(one, ps.Geometric(mean=3)).epsilon_at(1e-6).upper for one in (over, apart, *inner)]
+    over = ps.Selection(ps.Disjoint((LEAKY, PURE)), ps.Poisson(mean=2))
+    outer = [ps.Selection(one, ps.Geometric(mean=3)).epsilon_at(1e-6).upper for one in (over, ps.Disjoint(INNER), *INNER)]
     assert outer[0] == outer[1] == max(outer[2:])
-    assert [bracket.upper.p_only for bracket in over.brackets] == [one.brackets[0].upper.p_only for one in inner]
 
 
 @pytest.mark.parametrize("count", [ps.Geometric(mean=30), ps.Poisson(mean=5), ps.Binomial(n=8, p=0.5)], ids=str)
@@ -168,11 +188,10 @@ def test_one_bracket_for_each_order_covers_every_part(parts):
 def test_a_pair_above_random_pairs_is_their_maximum():
     rng = np.random.default_rng(5)
     for _ in range(100):
-        given = [small(rng.integers(0, 9, 4) + [1, 0, 0, 1], rng.integers(0, 9, 4) + [1, 0, 0, 0]) for _ in range(int(rng.integers(2, 5)))]
+        given = [small([1, *rng.integers(0, 9, 3).tolist()], [*rng.integers(0, 9, 3).tolist(), 1]) for _ in range(int(rng.integers(2, 5)))]
         pair = above_all([mechanism.brackets[0].upper for _, mechanism in given])
         for epsilon in rng.uniform(-3.0, 3.0, 8).tolist():
-            factor = mpmath.exp(mpmath.mpf(epsilon))
-            true = max(sum(max(a - factor * b, 0) for a, b in zip(p, q, strict=True)) for (p, q), _ in given)
+            true = max(one_order(laws, epsilon) for laws, _ in given)
             assert true <= pair.hockey_stick(epsilon, side=1) <= true + 1e-10  # rounding of the slopes between close knots
 
 
@@ -180,7 +199,7 @@ def test_a_pair_above_random_pairs_is_their_maximum():
 
 
 @pytest.mark.parametrize("weights", SMALL, ids=str)
-@pytest.mark.parametrize("count", [ps.Geometric(mean=4), ps.Poisson(mean=3), ps.Fixed(k=2)], ids=str)
+@pytest.mark.parametrize("count", [ps.Geometric(mean=4), ps.Poisson(mean=3), ps.Finite({1: 1, 2: 3})], ids=str)
 def test_no_order_of_both_outputs_leaks_more(weights, count):
     """The outputs of both parts together, in any order of scores, with the record in either part and anything in the other."""
     parts = [small(*one) for one in weights]
@@ -213,10 +232,10 @@ def test_runs_may_split_the_records_differently(weights, runs):
 def test_splits_that_differ_can_leak_more_than_either_part_throughout():
     one, other = (small(*weights)[0] for weights in SMALL[0])
     same = max(hockey(product(laws, laws), 1.0) for laws in (one, other))
-    assert hockey(product(one, other), 1.0) > same + 0.19
+    assert hockey(product(one, other), 1.0) > same + 0.07
     whole = ps.Disjoint([small(*weights)[1] for weights in SMALL[0]])
-    assert whole.repeated(2)[0].hockey_stick(1.0) < same + 1e-9  # all trials of one selection split alike
-    assert ps.Composed((whole,), times=2).delta_at(1.0).upper > same + 0.19
+    assert max(float(pair.hockey_stick(1.0)) for pair in whole.repeated(2)) < same + 1e-9  # all trials of one selection split alike
+    assert ps.Composed((whole,), times=2).delta_at(1.0).upper > same + 0.07
 
 
 def test_two_kinds_of_splits_composed_and_mixed():
@@ -308,7 +327,7 @@ def test_the_text_says_it_all(text):
 # -- certificates and plans --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("run", [None, Run(runs=2)], ids=["plan", "two runs"])
+@pytest.mark.parametrize("run", [None, pytest.param(Run(runs=2), marks=pytest.mark.slow)], ids=["plan", "two runs"])
 def test_a_certificate_says_what_the_split_must_be(run):
     certificate = ps.certify("disjoint(gaussian(sigma=4), pure(epsilon=0.8))", "geometric(mean=10)", delta=1e-6, run=run)
     assert ps.verify(certificate.to_json()).holds
@@ -321,10 +340,11 @@ def test_a_certificate_says_what_the_split_must_be(run):
 
 
 def test_a_plan_solves_for_a_number_inside():
-    training = "dpsgd(noise_multiplier={}, sampling_probability=0.05, steps=60)"
-    text, count = f"disjoint({training}, discrete_gaussian(sigma=8))", "geometric(mean=30)"
+    training = "dpsgd(noise_multiplier={}, sampling_probability=0.05, steps=20)"
+    text, count = f"disjoint({training}, discrete_gaussian(sigma=30))", ps.Geometric(mean=10)
     plan = ps.plan(text.format("?"), count, epsilon=2, delta=1e-6)
-    assert plan.value == ps.plan(training.format("?"), count, epsilon=2, delta=1e-6).value
-    assert plan.cost.upper <= 2.0 < ps.Selection(ps.parse(text.format(0.999 * plan.value)), ps.parse(count)).epsilon_at(1e-6).upper
-    with pytest.raises(ParameterError, match="noise_multiplier"):
-        ps.plan(text.replace("sigma=8", "sigma=1").format("?"), count, epsilon=2, delta=1e-6)
+    assert plan.mechanism == ps.parse(text.format(plan.value))
+    assert plan.cost == plan.whole.epsilon_at(1e-6) == ps.Selection(plan.mechanism.parts[0], count).epsilon_at(1e-6)
+    assert plan.cost.upper <= 2.0 < ps.Selection(ps.parse(text.format(0.999 * plan.value)), count).epsilon_at(1e-6).upper
+    with pytest.raises(ParameterError, match="noise_multiplier"):  # the other part alone is too much
+        ps.plan(text.replace("sigma=30", "sigma=1").format("?"), count, epsilon=2, delta=1e-6)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 _PAST = 1e-12  # beyond the last loss and its rounding: there a hockey stick is down to its infinite losses
+_NEAR = 4e-12  # relative: slopes between closer knots would be made of rounding
 _USUAL = 1e-6  # the delta that says which bracket leaks most
 
 
@@ -49,7 +50,7 @@ def above_all(pairs: Sequence[DominatingPair]) -> DominatingPair:
     """
     reverses = [pair.reverse for pair in pairs]
     losses = [loss for pair in (*pairs, *reverses) for loss in (pair.losses, pair.losses[-1:] + _PAST)]
-    kinks = _told_apart(np.concatenate([np.zeros(1), *losses]))
+    kinks = _told_apart(np.concatenate(losses))
     knots = _told_apart(np.concatenate([kinks, *_crossings(pairs, kinks), *_crossings(reverses, kinks)]))
     return pair_from_curve(knots, _highest(pairs, knots), _highest(reverses, knots))
 
@@ -69,6 +70,7 @@ def _crossings(pairs: Sequence[DominatingPair], epsilon: Floats) -> Iterator[Flo
 
 
 def _told_apart(epsilon: Floats) -> Floats:
-    """Ascending epsilons >= 0 whose exponentials differ; what lies further out than the last counts as infinite loss."""
-    kept = epsilon[(epsilon >= 0.0) & (epsilon <= LARGEST_LOSS)]
-    return np.asarray(kept[np.unique(np.exp(kept), return_index=True)[1]])
+    """Ascending epsilons from 0 on, apart by more than rounding; what lies beyond the last counts as infinite loss."""
+    sorted_up = np.unique(epsilon[(epsilon > _NEAR) & (epsilon <= LARGEST_LOSS)])
+    ratio = np.exp(sorted_up)
+    return np.concatenate([np.zeros(1), sorted_up[np.diff(ratio, append=np.inf) > _NEAR * ratio]])
