@@ -1,0 +1,85 @@
+"""The demonstration's trial: softmax regression by DP-SGD on handwritten digits, scored by a noisy count on held-out ones.
+
+A template for a trial of one's own: what a plan file names as objective, data, synthetic and correct is here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from privselect.errors import ParameterError
+from privselect.mechanisms import DPSGD, Disjoint, Mechanism
+from privselect.parameters import shown
+from privselect.tuning import digits, softmax
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from privselect.tuning.randomness import Randomness
+    from privselect.tuning.space import Candidate
+
+RECORDS = 1150  # about how many are trained on: declared, public, and the same whoever takes part
+
+
+@dataclass(frozen=True)
+class DigitsTrial:
+    """The objective: trains with the very numbers of the plan's mechanism, so that what is run is what is accounted for."""
+
+    trainer: softmax.SoftmaxDPSGD
+
+    @classmethod
+    def for_mechanism(cls, mechanism: Mechanism) -> DigitsTrial:
+        """The trial that runs the DP-SGD of a plan."""
+        parts = mechanism.parts if isinstance(mechanism, Disjoint) else (mechanism,)
+        for part in parts:
+            if isinstance(part, DPSGD):
+                return cls(
+                    softmax.SoftmaxDPSGD(
+                        part.noise_multiplier, part.sampling_probability, part.steps, RECORDS, digits.CLASSES, digits.FEATURES
+                    )
+                )
+        raise ParameterError(f"`mechanism` must hold a dpsgd(...) for this trial to run, got {shown(str(mechanism))}")
+
+    @property
+    def mechanism(self) -> DPSGD:
+        """What one training leaks."""
+        return self.trainer.mechanism
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the certificate must say of the trainer."""
+        return self.trainer.notes
+
+    def __call__(self, candidate: Candidate, data: dict[str, Any], randomness: Randomness) -> tuple[None, dict[str, Any]]:
+        """A model; its score is a matter of the hold-out, which is not here."""
+        model = self.trainer.train(
+            data["features"], data["labels"], learning_rate=candidate["learning_rate"], clip=candidate["clip"], randomness=randomness
+        )
+        return None, model
+
+
+def private() -> dict[str, Any]:
+    """The digits that the demonstration treats as private."""
+    return _columns(digits.load().private)
+
+
+def synthetic() -> dict[str, Any]:
+    """Made-up records of the same form, for a dry run."""
+    return _columns(digits.synthetic().private)
+
+
+def correct(model: dict[str, Any], held: dict[str, Any]) -> NDArray[np.bool_]:
+    """Whether each held-out digit is recognised."""
+    return softmax.correct(model, held["features"], held["labels"])
+
+
+def test_accuracy(model: dict[str, Any]) -> float:
+    """On the digits that the demonstration treats as public."""
+    test = digits.load().test
+    return float(softmax.correct(model, test.features, test.labels).mean())
+
+
+def _columns(records: digits.Records) -> dict[str, Any]:
+    return {"ids": list(records.ids), "features": records.features, "labels": records.labels}
