@@ -1,0 +1,98 @@
+"""What all engines with workers share: the work is packed once, unpacked once in each worker, and run there without a word."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import pickle
+import signal
+import threading
+from typing import TYPE_CHECKING, Any
+
+from privselect.errors import MissingExtraError, ParameterError
+from privselect.parameters import check_number, whole
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from privselect.tuning.trial import Work
+
+_MOST_WORKERS = 10_000
+
+
+def usable_cores() -> int:
+    """The cores that this process may use, which in a container are fewer than the machine has."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+def checked_workers(workers: object) -> int:
+    """A number of workers; by default one for each usable core."""
+    return usable_cores() if workers is None else int(check_number("workers", workers, whole(1, _MOST_WORKERS)))
+
+
+def check_installed(module: str, extra: str) -> None:
+    """Before anything is drawn: an engine without its package is refused when it is named."""
+    for needed in (module, "cloudpickle"):
+        if importlib.util.find_spec(needed) is None:
+            raise MissingExtraError(f"this engine needs {needed}; install it with: pip install 'privselect[{extra}]'")
+
+
+def packed(work: Work) -> bytes:
+    """The work as bytes; also an objective of a script or a notebook, a lambda or a closure."""
+    import cloudpickle
+
+    try:
+        return bytes(cloudpickle.dumps(work))
+    except Exception as error:
+        # Not its text, which may show a record; the cause stays for a debugger.
+        raise ParameterError(f"the objective and its data must be picklable, got a {type(error).__name__}") from error
+
+
+def unpacked(parcel: bytes) -> Work:
+    """The work in a worker. Where it cannot be had, every worker says the same, and no trial is run."""
+    try:
+        work: Work = pickle.loads(parcel)  # noqa: S301 - our own bytes, from the coordinator
+    except BaseException as error:  # noqa: BLE001 - a module of the user may do anything on import
+        raise ParameterError(f"the objective and its data must load in a worker, got a {type(error).__name__}") from None
+    return work
+
+
+def run(work: Work, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+    """The function on the work. What escapes it is the engine's trouble, and is told without a text that may show a record."""
+    try:
+        return function(work, *arguments, **named)
+    except KeyboardInterrupt:
+        return None  # Ctrl-C stops the coordinator, never a worker: this one is the objective's own, a failure like any other
+    except BaseException:  # noqa: BLE001 - see above
+        raise RuntimeError("a worker failed outside of a trial") from None
+
+
+def be_silent() -> None:
+    """For a worker that is ours alone: it writes nowhere, not even its last words, and leaves Ctrl-C to the coordinator."""
+    for descriptor in (1, 2):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, descriptor)
+        os.close(nowhere)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+class Cache:
+    """The last work that a worker of a cluster unpacked, by a random token; the next run's takes its place."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: dict[str, Work] = {}
+
+    def get(self, token: str, parcel: bytes) -> Work:
+        """The work, unpacked where this worker has not done so."""
+        with self._lock:
+            if token not in self._kept:
+                self._kept.clear()
+                self._kept[token] = unpacked(parcel)
+            return self._kept[token]
+
+    def forget(self, token: str) -> None:
+        """Private data does not outlive its run."""
+        with self._lock:
+            self._kept.pop(token, None)
