@@ -1,0 +1,191 @@
+"""On a Dask cluster: one that is given, or one on this machine, made for the run and closed after it."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import secrets
+import signal
+import tempfile
+import threading
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from privselect.errors import ParameterError
+from privselect.parameters import shown
+from privselect.tuning.executors.base import Engine
+from privselect.tuning.executors.shipping import Cache, be_silent, check_installed, checked_workers, packed, run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from privselect.tuning.trial import Work
+
+
+@dataclass(frozen=True, init=False)
+class Dask(Engine):
+    """With ``client=``, the cluster of that ``distributed.Client``, whose workers need privselect and the modules of the objective.
+
+    Without it, a cluster of fresh processes on this machine, whose ports take only who holds a key that lives in memory. A script
+    that makes one must start under ``if __name__ == "__main__":``, as Dask's workers import it.
+    """
+
+    name: ClassVar[str] = "dask"
+    can_limit_time: ClassVar[bool] = False  # a worker runs its trials in a thread, which no signal reaches
+    can_limit_memory: ClassVar[bool] = False  # the limit would stay on a worker that others use too
+    notes: ClassVar[tuple[str, ...]] = (
+        "whoever sees the Dask scheduler, its dashboard, its logs or its network sees how many trials are run, and when",
+        "a Dask cluster that was given may spill the data to the disks of its workers, and ends a trial in its own time",
+    )
+    workers: int
+    client: Any
+
+    def __init__(self, client: Any = None, workers: int | None = None) -> None:
+        check_installed("distributed", "dask")
+        if client is None:
+            check_installed("cryptography", "dask")
+            number = checked_workers(workers)
+        else:
+            number = checked_workers(_threads(client) if workers is None else workers)
+        object.__setattr__(self, "client", client)
+        object.__setattr__(self, "workers", number)
+
+    def open(self, work: Work) -> Executor:
+        """Ships the work to every worker there is; one that comes later asks another for it."""
+        parcel = packed(work)
+        with contextlib.ExitStack() as undo:
+            client = self.client if self.client is not None else undo.enter_context(_own_cluster(self.workers))
+            return _Tasks(client, parcel, undo.pop_all())
+
+
+def _threads(client: Any) -> int:
+    try:
+        return max(1, int(sum(client.nthreads().values())))
+    except AttributeError:
+        raise ParameterError(f"`client` must be a distributed.Client, got {shown(type(client).__name__)}") from None
+
+
+@contextlib.contextmanager
+def _own_cluster(workers: int) -> Iterator[Any]:
+    dask: Any = import_module("dask")
+    distributed: Any = import_module("distributed")
+    # No page of the scheduler or of a worker, and no limit of memory: it would kill or pause workers.
+    settings: dict[str, Any] = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
+    page = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}
+    with tempfile.TemporaryDirectory(prefix="privselect-", ignore_cleanup_errors=True) as folder, dask.config.set(settings):
+        cluster = distributed.LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            processes=True,
+            security=True,
+            scheduler_kwargs=page,
+            silence_logs=logging.CRITICAL + 1,
+            memory_limit=0,
+            local_directory=folder,
+        )
+        try:
+            with distributed.Client(cluster, set_as_default=False) as client:
+                client.register_plugin(_silent_workers())
+                yield client
+                _kill(cluster)
+        finally:
+            cluster.close()
+
+
+def _kill(cluster: Any) -> None:
+    """At once: asked kindly, a worker would end its trial first."""
+    for nanny in cluster.workers.values():
+        nanny.auto_restart = False
+        with contextlib.suppress(ProcessLookupError, TypeError):  # gone, or not there yet
+            os.kill(nanny.pid, signal.SIGKILL)
+
+
+def _silent_workers() -> Any:
+    plugin: Any = import_module("distributed").WorkerPlugin
+
+    class Silent(plugin):  # type: ignore[misc]
+        """Our own workers write nowhere, and leave Ctrl-C to the coordinator."""
+
+        name = "privselect-silent"
+
+        def setup(self, worker: object) -> None:  # noqa: ARG002 - Dask's protocol
+            be_silent()
+
+    return Silent()
+
+
+class _Tasks(Executor):
+    """A bridge from the futures of Dask to those of Python."""
+
+    def __init__(self, client: Any, parcel: bytes, undo: contextlib.ExitStack) -> None:
+        self._client = client
+        self._undo = undo
+        self._token = secrets.token_hex(16)
+        self._pending: dict[Future[Any], Any] = {}
+        self._lock = threading.Lock()
+        self._open = True
+        try:
+            self._parcel = client.scatter(parcel, broadcast=True, hash=False)
+        except BaseException:
+            undo.close()
+            raise
+
+    def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
+        if not self._open:
+            raise RuntimeError("cannot schedule new futures after shutdown")
+        promise: Future[Any] = Future()
+        promise.set_running_or_notify_cancel()
+        # The name of a task tells nothing, and no two tasks are one, also where candidate and seed are the same.
+        task = self._client.submit(
+            _run_there, self._token, self._parcel, function, arguments, named, key=secrets.token_hex(16), pure=False, retries=0
+        )
+        with self._lock:
+            self._pending[promise] = task
+        task.add_done_callback(partial(self._hand_over, promise))
+        return promise
+
+    def _hand_over(self, promise: Future[Any], task: Any) -> None:
+        outcome, lost = None, None
+        try:
+            outcome = task.result()
+        except BaseException as error:  # noqa: BLE001 - killed, cancelled or never heard of again: all are losses
+            lost = error
+        task.release()  # what lost the selection does not stay in a worker
+        with self._lock:
+            if self._pending.pop(promise, None) is None:
+                return  # shut down meanwhile
+        if lost is None:
+            promise.set_result(outcome)
+        else:
+            promise.set_exception(lost)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = True) -> None:  # noqa: ARG002, FBT001, FBT002 - the protocol's
+        """Cancels what waits, takes the work back from the workers, and closes the cluster where it is our own."""
+        if not self._open:
+            return
+        self._open = False
+        with self._lock:
+            abandoned, self._pending = self._pending, {}
+        with contextlib.suppress(Exception):  # a cluster that is gone has nothing to give back
+            self._client.cancel([*abandoned.values(), self._parcel], force=True)
+            self._client.run(_forget, self._token)
+        for promise in abandoned:
+            promise.set_exception(RuntimeError("the executor was shut down"))
+        self._undo.close()
+
+
+# The rest runs in the workers.
+
+_CACHE = Cache()
+
+
+def _run_there(token: str, parcel: bytes, function: Callable[..., Any], arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    return run(_CACHE.get(token, parcel), function, *arguments, **named)
+
+
+def _forget(token: str) -> None:
+    _CACHE.forget(token)

@@ -1,0 +1,210 @@
+"""On Ray: the one that this process is connected to, one at an address, or one on this machine, made for the run."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import secrets
+import sys
+import tempfile
+import threading
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from privselect.errors import ParameterError
+from privselect.parameters import shown
+from privselect.tuning.executors.base import Engine
+from privselect.tuning.executors.shipping import Cache, check_installed, checked_workers, packed, run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from privselect.tuning.trial import Work
+
+_KEY = secrets.token_hex(32)  # for the ports of our own Ray; one for this process, as Ray reads it once
+_LONGEST = 40  # characters of the folder: the names of Ray's sockets in it have a limit of 107
+
+
+@dataclass(frozen=True, init=False)
+class Ray(Engine):
+    """With ``address=``, the cluster there; where this process uses Ray already, that one, which is left as it is.
+
+    Otherwise a Ray on this machine, with its files in a folder of this user, removed after the run. Workers of a cluster need
+    privselect and the modules of the objective.
+    """
+
+    name: ClassVar[str] = "ray"
+    notes: ClassVar[tuple[str, ...]] = (
+        "whoever sees the logs, the state or the dashboard of the Ray cluster sees how many trials are run, and when",
+        "Ray listens on the network also where it runs on this machine alone; its ports ask for a random key since Ray 2.52",
+    )
+    workers: int
+    address: str | None
+
+    def __init__(self, workers: int | None = None, address: str | None = None) -> None:
+        check_installed("ray", "ray")
+        if address is not None and not isinstance(address, str):
+            raise ParameterError(f"`address` must be a text such as 'auto', got {shown(address)}")
+        object.__setattr__(self, "workers", checked_workers(workers))
+        object.__setattr__(self, "address", address)
+
+    def open(self, work: Work) -> Executor:
+        """Connects or starts, and puts the work where each worker takes it once."""
+        parcel = packed(work)
+        with contextlib.ExitStack() as undo:
+            _before_the_import()
+            import ray
+
+            if not ray.is_initialized():
+                undo.enter_context(_own(self.workers) if self.address is None else _connected(self.address))
+            undo.enter_context(_without_its_messages())
+            return _Tasks(parcel, undo.pop_all())
+
+
+def _before_the_import() -> None:
+    """What Ray reads from the environment once, when it is imported: no report to its makers, and ports that ask for a key."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    if "ray" not in sys.modules:
+        os.environ.setdefault("RAY_AUTH_MODE", "token")
+
+
+@contextlib.contextmanager
+def _environment(wanted: dict[str, str]) -> Iterator[None]:
+    """Settings that Ray reads from the environment; what the user has set stays."""
+    added = {name: value for name, value in wanted.items() if name not in os.environ}
+    os.environ.update(added)
+    try:
+        yield
+    finally:
+        for name in added:
+            os.environ.pop(name, None)
+
+
+@contextlib.contextmanager
+def _without_its_messages() -> Iterator[None]:
+    """Ray prints in the coordinator what its workers print, and a page on each that is lost."""
+    from ray._private import worker
+
+    before = getattr(worker, "_worker_logs_enabled", True)
+    worker._worker_logs_enabled = False  # noqa: SLF001 - it has no setting for it
+    try:
+        yield
+    finally:
+        worker._worker_logs_enabled = before  # noqa: SLF001 - as above
+
+
+@contextlib.contextmanager
+def _connected(address: str) -> Iterator[None]:
+    import ray
+
+    ray.init(address=address, log_to_driver=False, logging_level=logging.CRITICAL)
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+@contextlib.contextmanager
+def _own(workers: int) -> Iterator[None]:
+    import ray
+
+    # Without a key of ours, Ray would write one of its own into the user's home.
+    with _private_folder() as folder, _environment({"RAY_AUTH_TOKEN": _KEY}):
+        try:
+            ray.init(
+                address="local",
+                num_cpus=workers,
+                include_dashboard=False,
+                log_to_driver=False,
+                logging_level=logging.CRITICAL,
+                _temp_dir=str(folder),
+                _system_config={"memory_monitor_refresh_ms": 0},  # which would kill a worker when memory is short
+            )
+            yield
+        finally:
+            ray.shutdown()
+
+
+@contextlib.contextmanager
+def _private_folder() -> Iterator[Path]:
+    """Ray opens its own folder to everybody: it gets one inside a folder that is this user's alone."""
+    root = tempfile.gettempdir()
+    short = root if len(root) <= _LONGEST else "/tmp"  # noqa: S108 - a fresh folder of this user's is made there
+    with tempfile.TemporaryDirectory(prefix="ps-", dir=short, ignore_cleanup_errors=True) as outer:
+        yield Path(outer, "ray")
+
+
+class _Tasks(Executor):
+    """Tasks of Ray as futures of Python, which Ray's own would leave open when it is shut down."""
+
+    def __init__(self, parcel: bytes, undo: contextlib.ExitStack) -> None:
+        import ray
+
+        self._undo = undo
+        self._lock = threading.Lock()
+        self._pending: dict[Future[Any], Any] = {}
+        self._token = secrets.token_hex(16)
+        self._open = True
+        try:
+            self._parcel = ray.put(parcel)
+            self._task = ray.remote(max_retries=0, retry_exceptions=False, num_cpus=1)(_run_there)
+        except BaseException:
+            undo.close()
+            raise
+
+    def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
+        if not self._open:
+            raise RuntimeError("cannot schedule new futures after shutdown")
+        promise: Future[Any] = Future()
+        promise.set_running_or_notify_cancel()
+        reference = self._task.remote(self._token, self._parcel, function, arguments, named)
+        with self._lock:
+            self._pending[promise] = reference
+        reference.future().add_done_callback(partial(self._hand_over, promise))
+        return promise
+
+    def _hand_over(self, promise: Future[Any], done: Future[Any]) -> None:
+        with self._lock:
+            if self._pending.pop(promise, None) is None:
+                return  # shut down meanwhile
+        lost = done.exception()
+        if lost is None:
+            promise.set_result(done.result())
+        else:
+            promise.set_exception(getattr(lost, "cause", None) or lost)  # what a worker raised is the cause of Ray's error
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = True) -> None:  # noqa: ARG002, FBT001, FBT002 - the protocol's
+        """Kills the tasks and drops the work; a Ray of our own ends."""
+        if not self._open:
+            return
+        self._open = False
+        import ray
+
+        with self._lock:
+            abandoned, self._pending = self._pending, {}
+        for promise, reference in abandoned.items():
+            with contextlib.suppress(Exception):  # a Ray that is gone has nothing to cancel
+                ray.cancel(reference, force=True)
+            promise.set_exception(RuntimeError("the executor was shut down"))
+        abandoned.clear()
+        del self._parcel, self._task
+        self._undo.close()
+
+
+# The rest runs in the workers.
+
+
+def _run_there(token: str, parcel: bytes, function: Callable[..., Any], arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    return run(_cache().get(token, parcel), function, *arguments, **named)
+
+
+def _cache() -> Cache:
+    # By the module's name: Ray may bring this function by value, with a copy of what it refers to.
+    return sys.modules[__name__]._CACHE  # type: ignore[no-any-return]  # noqa: SLF001
+
+
+_CACHE = Cache()
