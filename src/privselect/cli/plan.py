@@ -41,13 +41,13 @@ def plan(
         from privselect.files import check_target
 
         check_target("out", out, (".toml",))  # before the work begins
-    declared = None
+    read = None
     if file is not None:
         from privselect.planning.plan_file import read_plan
 
         read = read_plan(file)
         with working("planning"):
-            answer, declared = read.plan(), read.declared
+            answer = read.plan()
     else:
         from privselect.planning.plan import plan as solve
 
@@ -57,7 +57,7 @@ def plan(
     if out is not None:
         from privselect.planning.plan_file import write_plan
 
-        write_plan(answer, out, declared)
+        write_plan(answer, out, None if read is None else read.declared, read)
     if json:
         print_json(answer.as_dict())
         return

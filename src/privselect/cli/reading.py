@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from privselect.certificates.promise import Promise
     from privselect.counts import Count
     from privselect.mechanisms import Mechanism
+    from privselect.planning.plan_file import PlanFile
 
 
 def read_delta(text: str) -> float:
@@ -74,14 +75,19 @@ def read_count(text: str | None) -> Count | None:
     return described
 
 
-def read_promise(file: Path) -> Promise:
-    """What a plan file promises; refused while a number in it is open."""
+def read_closed_plan(file: Path) -> PlanFile:
+    """A plan file; refused while a number in it is open."""
     from privselect.planning.plan_file import read_plan
 
     plan = read_plan(file)
     if plan.is_open:
-        raise ParameterError(f"the plan must have no ? left: solve for it with `privselect plan {file} --out`, got {shown(str(file))}")
-    return plan.promise()
+        raise ParameterError(f"the plan must have no ? left: solve for it with `privselect plan {file} --out FILE`, got {shown(str(file))}")
+    return plan
+
+
+def read_promise(file: Path) -> Promise:
+    """What a plan file promises."""
+    return read_closed_plan(file).promise()
 
 
 def select(mechanism: Mechanism, count: Count | None) -> Mechanism:

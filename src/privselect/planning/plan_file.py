@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from dataclasses import replace
+from datetime import date, time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,12 +14,14 @@ from pydantic import field_validator
 
 from privselect.certificates.declared import Declared
 from privselect.certificates.frozen import Frozen
+from privselect.certificates.private_score import with_score
 from privselect.certificates.promise import Promise
 from privselect.errors import ParameterError
 from privselect.files import check_target, unwritable, write_whole
 from privselect.parameters import shown
 from privselect.planning.plan import Plan, checked, plan
 from privselect.planning.question import read_count, read_mechanism
+from privselect.planning.tune_fields import TuneFields
 from privselect.sketch import Sketch
 
 if TYPE_CHECKING:
@@ -45,7 +49,7 @@ class Asked(Frozen):
 
 
 class PlanFile(Frozen):
-    """The fields of a plan file: a promise, the version of this schema, and the question it answers, if any."""
+    """The fields of a plan file: a promise, the version of this schema, the question it answers, if any, and what is to be run."""
 
     version: Literal[1]
     mechanism: str
@@ -54,10 +58,13 @@ class PlanFile(Frozen):
     delta: float
     asked: Asked | None = None
     declared: Declared = Declared()
+    space: dict[str, Any] | None = None  # read by `privselect tune`
+    tune: TuneFields | None = None
 
     def promise(self) -> Promise:
-        """What is promised: the hash of a plan is that of its promise."""
-        return Promise(mechanism=self.mechanism, count=self.count, epsilon=self.epsilon, delta=self.delta, declared=self.declared)
+        """What is promised: the hash of a plan is that of its promise, and that of the run's."""
+        declared = self.declared if self.tune is None else with_score(self.declared, self.tune.score_said())
+        return Promise(mechanism=self.mechanism, count=self.count, epsilon=self.epsilon, delta=self.delta, declared=declared)
 
     @property
     def is_open(self) -> bool:
@@ -92,8 +99,8 @@ def read_plan(path: str | Path) -> PlanFile:
     return _checked_fields(fields)
 
 
-def plan_file_of(answer: Plan, declared: Declared | None = None) -> PlanFile:
-    """The file of a plan."""
+def plan_file_of(answer: Plan, declared: Declared | None = None, run: PlanFile | None = None) -> PlanFile:
+    """The file of a plan; what is to be run is taken over from the file that left a number open."""
     return PlanFile(
         version=1,
         mechanism=str(answer.mechanism),
@@ -102,13 +109,15 @@ def plan_file_of(answer: Plan, declared: Declared | None = None) -> PlanFile:
         delta=answer.delta,
         asked=None if answer.asked is None else Asked(mechanism=answer.asked[0], count=answer.asked[1]),
         declared=Declared() if declared is None else declared,
+        space=None if run is None else run.space,
+        tune=None if run is None else run.tune,
     )
 
 
-def write_plan(answer: Plan, path: str | Path, declared: Declared | None = None) -> None:
+def write_plan(answer: Plan, path: str | Path, declared: Declared | None = None, run: PlanFile | None = None) -> None:
     """Write a plan file, whole or not at all."""
     file = check_target("out", path, (".toml",))
-    content = "\n".join(_lines(plan_file_of(answer, declared))) + "\n"
+    content = "\n".join(_lines(plan_file_of(answer, declared, run))) + "\n"
     try:
         write_whole(file, content.encode("utf-8"))
     except OSError as error:
@@ -127,7 +136,7 @@ def _checked_fields(fields: dict[str, Any]) -> PlanFile:
 def _lines(file: PlanFile) -> Iterator[str]:
     yield "# A plan of privselect: read it back with `privselect plan`, certify it with `privselect certify`."
     yield f"version = {file.version}"
-    yield from _entries(file.model_dump(exclude={"version", "asked", "declared"}))
+    yield from _entries(file.model_dump(exclude={"version", "asked", "declared", "space", "tune"}))
     if file.asked is not None:
         yield from ("", "[asked]  # the question, its unknown written as ?", *_entries(file.asked.model_dump()))
     said = list(_entries(file.declared.model_dump()))
@@ -136,6 +145,10 @@ def _lines(file: PlanFile) -> Iterator[str]:
     for name, example in _EXAMPLES.items():
         if not any(line.startswith(f"{name} = ") for line in said):
             yield f"# {name} = {example}"
+    if file.space is not None:
+        yield from ("", "[space]  # the law of the candidates", *_entries(file.space))
+    if file.tune is not None:
+        yield from ("", "[tune]  # what `privselect tune` runs", *_entries(file.tune.model_dump(exclude_none=True)))
 
 
 _EXAMPLES = {
@@ -150,12 +163,20 @@ _EXAMPLES = {
 def _entries(fields: dict[str, Any]) -> Iterator[str]:
     for name, value in fields.items():
         if value is not None and value != ():
-            yield f"{name} = {_toml(value)}"
+            yield f"{_key(name)} = {_toml(value)}"
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name, ensure_ascii=False)
 
 
 def _toml(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{_key(name)} = {_toml(entry)}" for name, entry in value.items()) + " }"
+    if isinstance(value, date | time):  # a datetime is a date
+        return value.isoformat()
     if isinstance(value, tuple | list):
         return "[" + ", ".join(map(_toml, value)) + "]"
     return repr(value) if isinstance(value, int | float) else json.dumps(value, ensure_ascii=False)  # a JSON string is one of TOML

@@ -8,21 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from privselect.certificates.private_score import KINDS, count_noise, counted
 from privselect.errors import ParameterError
-from privselect.mechanisms import DiscreteGaussian
-from privselect.mechanisms.neighbours import ADD_REMOVE
 from privselect.parameters import check_exact, shown
 from privselect.tuning.space import named
 from privselect.tuning.split import keyed_split
 
 if TYPE_CHECKING:
+    from privselect.mechanisms import DiscreteGaussian
     from privselect.tuning.randomness import Randomness
-
-PUBLIC, COVERED = "public", "covered"
-_SAID = {
-    PUBLIC: "computed from the private output of the trial and from public data",
-    COVERED: "declared by the user to be covered by the mechanism of a trial",
-}
 
 
 @dataclass(frozen=True, repr=False)
@@ -79,7 +73,7 @@ class NoisyCount:
     @property
     def noise(self) -> DiscreteGaussian:
         """What the score costs: one record changes the count by at most 1."""
-        return DiscreteGaussian(sigma=self.sigma, neighbours=ADD_REMOVE)
+        return count_noise(self.sigma)
 
     def plain(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -106,7 +100,7 @@ Score = str | NoisyCount
 
 def read_score(given: Any) -> Score:
     """A declared kind of score; there is no default, as no program can know."""
-    if isinstance(given, NoisyCount) or (isinstance(given, str) and given in _SAID):
+    if isinstance(given, NoisyCount) or (isinstance(given, str) and given in KINDS):
         return given
     got = "none" if given is None else shown(given)
     raise ParameterError(
@@ -118,8 +112,8 @@ def read_score(given: Any) -> Score:
 def described_score(score: Score) -> str:
     """For the certificate."""
     if isinstance(score, NoisyCount):
-        return f"a count of right answers on private records that no trial is trained on, plus noise: {score.noise}"
-    return _SAID[score]
+        return counted(score.noise)
+    return KINDS[score]
 
 
 def record_count(data: Any) -> int:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from privselect.certificates.certificate import Certificate
 from privselect.certificates.certify import certify
 from privselect.certificates.declared import Declared
+from privselect.certificates.private_score import with_score
 from privselect.certificates.run import Run
 from privselect.counts import Count
 from privselect.errors import LedgerError, ParameterError
@@ -261,9 +262,7 @@ def described(objective: Callable[..., Any], space: Any, **given: Any) -> Tuning
         None if fallback is None or export is None else export.encode(fallback),
         given.pop("mechanism_of"),
     )
-    if declared.score is None:
-        declared = Declared(**{**declared.model_dump(), "score": described_score(score)})
-    return _checked(Tuning(recipe, declared=declared, **given))
+    return _checked(Tuning(recipe, declared=with_score(declared, described_score(score)), **given))
 
 
 def _checked(tuning: Tuning) -> Tuning:
