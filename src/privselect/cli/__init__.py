@@ -1,6 +1,7 @@
 """The command line: one file per command.
 
-Every refusal is one line on stderr and exit code 2; an answer that cannot be written is one too, and exit code 1.
+Every refusal is one line on stderr and exit code 2; an answer that cannot be written is one too, and exit code 1, as is a run that
+ended without a release.
 """
 
 from __future__ import annotations
@@ -9,14 +10,14 @@ import os
 import sys
 from typing import TYPE_CHECKING, NoReturn
 
-from privselect.errors import MissingExtraError, PrivselectError
+from privselect.errors import AbortedError, MissingExtraError, PrivselectError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import typer
 
-_UNWRITTEN, _REFUSED = 1, 2
+_UNWRITTEN, _ABORTED, _REFUSED = 1, 1, 2
 _REPEATABLE = {"--not-covered"}
 
 
@@ -29,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
             sys.stdout.flush()  # here, where a full disk can still be told
     except PrivselectError as error:
         print("error:", " ".join(str(error).split()), file=sys.stderr)
-        code = _REFUSED
+        code = _ABORTED if isinstance(error, AbortedError) else _REFUSED
     except OSError as error:
         if error.filename is not None:  # about some file, not about the output
             raise
@@ -79,6 +80,7 @@ def _app() -> typer.Typer:
     from privselect.cli.plan import plan
     from privselect.cli.schema import schema
     from privselect.cli.sign import sign
+    from privselect.cli.tune import tune
     from privselect.cli.verify import verify
     from privselect.cli.version import version
 
@@ -91,7 +93,7 @@ def _app() -> typer.Typer:
         rich_markup_mode=None,
     )
     app.callback()(version)
-    for command in (epsilon, delta, compare, plan, adjust, certify, verify, sign, schema, design):
+    for command in (epsilon, delta, compare, plan, tune, adjust, certify, verify, sign, schema, design):
         app.command()(command)
     return app
 

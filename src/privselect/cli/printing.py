@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,8 +23,20 @@ def working(what: str) -> Iterator[None]:
         return
     from rich.console import Console
 
-    with Console(stderr=True).status(what):
+    with _terminal() as file, Console(file=file, stderr=True).status(what):
         yield
+
+
+@contextmanager
+def _terminal() -> Iterator[IO[str] | None]:
+    """The terminal by a descriptor of its own: while a trial is silenced the spinner turns on, and tells nothing of when trials end."""
+    try:
+        own = os.dup(sys.stderr.fileno())
+    except (OSError, ValueError):  # stderr is no file, as in a test
+        yield None
+        return
+    with os.fdopen(own, "w", encoding=sys.stderr.encoding) as file:
+        yield file
 
 
 def print_json(payload: dict[str, object]) -> None:

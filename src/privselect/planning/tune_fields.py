@@ -12,11 +12,11 @@ from privselect.certificates.frozen import Frozen, Line
 from privselect.certificates.private_score import KINDS, count_noise, counted
 from privselect.parameters import shown
 
-_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
+NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
 def _named(text: str) -> str:
-    if not _NAME.fullmatch(text):
+    if not NAME.fullmatch(text):
         raise ValueError(f"must be a name such as module:function, got {shown(text)}")
     return text
 
@@ -79,7 +79,7 @@ class TuneFields(Frozen):
     def _read_fallback(cls, given: object) -> object:
         if given is None or isinstance(given, dict):
             return given
-        if isinstance(given, str) and _NAME.fullmatch(given):
+        if isinstance(given, str) and NAME.fullmatch(given):
             return given
         raise ValueError(f"must be a table of arrays, or a name such as module:function, got {shown(given)}")
 

@@ -59,6 +59,10 @@ class Recipe:
         """The hash by which a run of it is known."""
         return digest(self.plain())
 
+    def split_key(self) -> bytes:
+        """Of a hold-out that is split off: public, and the same in every run of the plan, so that a record is always on the same side."""
+        return bytes.fromhex(self.digest().removeprefix("sha256:"))
+
     def check(self, candidate: Candidate) -> None:
         """Refuse a candidate whose own mechanism is not certain to leak at most what is declared."""
         if self.mechanism_of is not None and not leaks_at_most(_of(self.mechanism_of, candidate), self.mechanism):

@@ -82,7 +82,10 @@ def write_folder(out: Path, files: dict[str, bytes], certificate: Certificate) -
         part.rename(out)
     except OSError as error:
         shutil.rmtree(part, ignore_errors=True)
-        raise unwritable("out", out, error) from None
+        raise ParameterError(
+            f"the release could not be written to {shown(str(out))} ({error.strerror}); nothing is lost: "
+            "run the same again when it can be, and the same is released"
+        ) from None
 
 
 def _holds(out: Path, files: dict[str, bytes]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,6 +36,13 @@ class Measured:
                 f"`correct` must return one true or false for each record of the hold-out, got type {answers.dtype}, shape {answers.shape}"
             )
         return int(np.count_nonzero(answers)) + self.noise.sample(randomness.stream("score"))
+
+
+@dataclass(frozen=True, repr=False)
+class Later:
+    """A hold-out that is loaded when the data is, not before."""
+
+    load: Callable[[], Any]
 
 
 @dataclass(frozen=True)
@@ -80,6 +87,10 @@ class NoisyCount:
         apart = {"fraction": str(self.fraction), "ids": self.ids if isinstance(self.ids, str) else named(self.ids)}
         how = "given apart" if self.fraction is None else apart
         return {"noisy_count": {"correct": named(self.correct), "sigma": self.sigma, "holdout": how}}
+
+    def loaded(self) -> NoisyCount:
+        """With the hold-out itself where it was to be loaded."""
+        return replace(self, holdout=self.holdout.load()) if isinstance(self.holdout, Later) else self
 
     def parts(self, data: Any, key: bytes) -> tuple[Any, Measured]:
         """The data to train on, and the count on the rest."""

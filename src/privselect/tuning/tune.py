@@ -22,6 +22,7 @@ from privselect.tuning import notes
 from privselect.tuning.executors import read_engine
 from privselect.tuning.exports import read_export
 from privselect.tuning.fingerprint import fingerprint
+from privselect.tuning.interrupts import uninterrupted
 from privselect.tuning.ledger import Begun, Ledger
 from privselect.tuning.randomness import ENOUGH_BITS
 from privselect.tuning.recipe import Recipe, trial_mechanism
@@ -85,8 +86,9 @@ class Tuning:
             best = Runner(opened.ledger, drawn, self._conduct(ends)).run(work)
             if self.release_at is not None:
                 wait_until(self.release_at)
-            release = self._release(best, drawn, certificate)
-            opened.ledger.destroy_secrets()
+            with uninterrupted():
+                release = self._release(best, drawn, certificate)
+                opened.ledger.destroy_secrets()
             return release
         finally:
             opened.ledger.close()
@@ -135,20 +137,20 @@ class Tuning:
 
     def _work(self, ledger: Ledger, begun: Begun, load: Callable[[], Any] | None) -> Work:
         data = None if load is None else load()
-        score = self.recipe.score
+        score, measured, found = self.recipe.score, None, None
+        if isinstance(score, NoisyCount):
+            score = score.loaded()
         if load is not None:
             held = score.holdout if isinstance(score, NoisyCount) else None
             found = fingerprint((data, held), derived(begun.secret, "fingerprint"))
-            if begun.fingerprint is None:
-                ledger.bind(found)
-            elif begun.fingerprint != found:
+            if begun.fingerprint is not None and begun.fingerprint != found:
                 raise LedgerError(
                     "the data is not what the run was begun on: the same randomness on changed data would reveal the difference"
                 )
-        measured = None
         if isinstance(score, NoisyCount):
-            # A public key, the same in every run of the plan: a record is always on the same side.
-            data, measured = score.parts(data, bytes.fromhex(begun.plan.removeprefix("sha256:")))
+            data, measured = score.parts(data, self.recipe.split_key())
+        if found is not None and begun.fingerprint is None:
+            ledger.bind(found)  # only now: no trial was run on data that could not be split, and the run may go on with better data
         return Work(
             self.recipe.objective,
             data,
