@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import sys
 import time
 from dataclasses import dataclass, replace
@@ -19,6 +18,7 @@ from privselect.errors import LedgerError, ParameterError
 from privselect.parameters import POSITIVE, check_number, shown, whole
 from privselect.text import parse
 from privselect.tuning import notes
+from privselect.tuning.draw import draw_trials, new_secret
 from privselect.tuning.executors import read_engine
 from privselect.tuning.exports import read_export
 from privselect.tuning.fingerprint import fingerprint
@@ -31,7 +31,7 @@ from privselect.tuning.runner import Conduct, Drawn, Runner
 from privselect.tuning.runs import DEFAULT, Opened, check_target, open_run
 from privselect.tuning.scores import NoisyCount, described_score, read_score
 from privselect.tuning.space import Space
-from privselect.tuning.streams import SECRET_BYTES, Stream, derived
+from privselect.tuning.streams import SECRET_BYTES, derived
 from privselect.tuning.timing import as_monotonic, check_certain, read_moment, wait_until
 from privselect.tuning.trial import Work
 
@@ -108,8 +108,8 @@ class Tuning:
         except BaseException:
             opened.discard()
             raise
-        secret = secrets.token_bytes(SECRET_BYTES) if self.insecure_seed is None else _seeded(self.insecure_seed, opened.number)
-        trials = self.recipe.count.sample(Stream(derived(secret, "count")))
+        secret = new_secret() if self.insecure_seed is None else _seeded(self.insecure_seed, opened.number)
+        trials = draw_trials(self.recipe.count, secret)
         target = None if self.out is None else str(self.out)
         begun = Begun(plan, certificate.to_json(), target, secret, trials, None, released=False)
         opened.ledger.begin(begun)
