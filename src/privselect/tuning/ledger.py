@@ -76,7 +76,7 @@ class Ledger:
         self._connection = connection
         self._where = where
         self._bar: tuple[float, bytes] | None = None  # the best so far, so that a trial that lost needs no look at the file
-        best = self.best() if self.exists() else None
+        best = self.best() if where is not None and self.exists() else None  # in memory there is nothing yet
         if best is not None:
             self._bar = (best.score, best.mark)
 
