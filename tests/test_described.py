@@ -26,6 +26,7 @@ SHOWN = {
     "Mixture(parts=((Fraction(1, 3), Pure(epsilon=1.0)), (Fraction(2, 3), Laplace(scale=2.0))))": ps.Mixture(
         ((Fraction(1, 3), ps.Pure(epsilon=1)), (Fraction(2, 3), ps.Laplace(scale=2)))
     ),
+    "Disjoint(parts=(Gaussian(sigma=4.0), Pure(epsilon=1.0)))": ps.Disjoint((ps.Gaussian(sigma=4), ps.Pure(epsilon=1))),
     "Selection(mechanism=Gaussian(sigma=4.0), count=Poisson(mean=3.0))": ps.Selection(ps.Gaussian(sigma=4), ps.Poisson(mean=3)),
 }
 

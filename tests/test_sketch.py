@@ -15,6 +15,7 @@ TEXTS = [
     ("geometric(mean=30, cap=?)", "cap", "geometric(mean=30, cap=3)"),
     ("composed(gaussian(sigma=2), laplace(scale=?), times=4)", "scale", "composed(gaussian(sigma=2), laplace(scale=3), times=4)"),
     ("composed(gaussian(sigma=2), times=?)", "times", "composed(gaussian(sigma=2), times=3)"),
+    ("disjoint(gaussian(sigma=?), pure(epsilon=1))", "sigma", "disjoint(gaussian(sigma=3), pure(epsilon=1))"),
     ("mixture(1/4*gaussian(sigma=?), 3/4*gaussian(sigma=8))", "sigma", "mixture(1/4*gaussian(sigma=3), 3/4*gaussian(sigma=8))"),
     ("selection(gaussian(sigma=4), poisson(mean=?))", "mean", "selection(gaussian(sigma=4), poisson(mean=3))"),
 ]

@@ -41,6 +41,7 @@ OURS = {
     "**Design**",
     "**Points**",
     "**Mixture**",
+    "**Disjoint**",
     "**Composition** (upper)",
     "**Composition** (lower)",
 }
