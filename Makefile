@@ -31,14 +31,9 @@ $(STAMP): pyproject.toml
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
-demo: install  ## every bound for the paper's DP-SGD example, and a plan for a budget with its certificate, in build/
-	@mkdir -p build
-	$(BIN)/privselect compare --mechanism 'dpsgd(noise_multiplier=1.1, sampling_probability=256/60000, steps=14063)' \
-		--count 'geometric(mean=30)' --delta 1e-6 --plot build/demo.png
-	$(BIN)/privselect plan --mechanism 'dpsgd(noise_multiplier=?, sampling_probability=256/60000, steps=14063)' \
-		--count 'geometric(mean=30)' --epsilon 2 --delta 1e-6 --out build/plan.toml
-	$(BIN)/privselect certify build/plan.toml --out build/certificate.json
-	$(BIN)/privselect verify build/certificate.json --plan build/plan.toml
+demo: install  ## the main job: plan a budget, tune a model on real digits in private, certify and verify; into demo/
+	$(BIN)/privselect demo
+	$(BIN)/privselect verify demo/certificate.json --plan demo.toml
 
 test: install  ## the tests, in a few minutes
 	$(TEST)
@@ -86,5 +81,5 @@ bench: $(BENCH_STAMP) $(OPACUS_STAMP)  ## speed, memory and tightness against th
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/run.py
 
 clean:  ## remove everything that make creates
-	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv build dist demo demo.ledger demo.toml .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -75,6 +75,7 @@ def _app() -> typer.Typer:
     from privselect.cli.certify import certify
     from privselect.cli.compare import compare
     from privselect.cli.delta import delta
+    from privselect.cli.demo import demo
     from privselect.cli.design import design
     from privselect.cli.epsilon import epsilon
     from privselect.cli.plan import plan
@@ -93,7 +94,7 @@ def _app() -> typer.Typer:
         rich_markup_mode=None,
     )
     app.callback()(version)
-    for command in (epsilon, delta, compare, plan, tune, adjust, certify, verify, sign, schema, design):
+    for command in (demo, epsilon, delta, compare, plan, tune, adjust, certify, verify, sign, schema, design):
         app.command()(command)
     return app
 

@@ -65,15 +65,15 @@ def tune(
         if dry_run:
             _try(file, {**options, "out": "unused"})
             return
-        with _interruptible():
+        with interruptible():
             from privselect.tuning.from_plan import prepared
 
-            release = _run(prepared(file, again=again, curator=curator, **options))
-    _print(release, plan, as_json=json)
+            release = run_prepared(prepared(file, again=again, curator=curator, **options))
+    print_release(release, plan, as_json=json)
 
 
 @contextmanager
-def _interruptible() -> "Iterator[None]":
+def interruptible() -> "Iterator[None]":
     """Ctrl-C is one line that tells nothing of how far the run was."""
     try:
         yield
@@ -82,7 +82,8 @@ def _interruptible() -> "Iterator[None]":
         raise typer.Exit(_INTERRUPTED) from None
 
 
-def _run(run: "Prepared") -> "Release":
+def run_prepared(run: "Prepared") -> "Release":
+    """One trial on synthetic data first, where there is such, then the run; no text of an error that may hold records."""
     from privselect.tuning.dry_run import try_once
 
     with working("tuning"):
@@ -137,7 +138,7 @@ def _listed(candidate: dict[str, Any]) -> str:
     return ", ".join(f"{name} = {value!r}" for name, value in candidate.items())
 
 
-def _print(release: "Release", plan: Path, *, as_json: bool) -> None:
+def print_release(release: "Release", plan: Path, *, as_json: bool) -> None:
     """What is public, and nothing else."""
     out, total = Path(str(release.out)), release.certificate.total
     out = out.relative_to(Path.cwd()) if out.is_relative_to(Path.cwd()) else out

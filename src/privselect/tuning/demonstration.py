@@ -14,6 +14,8 @@ from privselect.parameters import shown
 from privselect.tuning import digits, softmax
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -21,6 +23,35 @@ if TYPE_CHECKING:
     from privselect.tuning.space import Candidate
 
 RECORDS = 1150  # about how many are trained on: declared, public, and the same whoever takes part
+_SIGMA = 4.0  # of the noise on the count
+
+
+def question(out: Path) -> dict[str, Any]:
+    """The demonstration's plan, its noise left open, in the fields of a plan file."""
+    here = __name__
+    return {
+        "version": 1,
+        "mechanism": f"disjoint(dpsgd(noise_multiplier=?, sampling_probability=1/5, steps=200), discrete_gaussian(sigma={_SIGMA:g}))",
+        "count": "negative_binomial(eta=2, mean=20)",
+        "epsilon": 3.0,
+        "delta": 1e-5,
+        "declared": {
+            "unit": "one handwritten digit",
+            "trust_model": "central: whoever runs the demonstration sees the digits",
+            "records_public": False,
+            "not_covered": ("the ranges of the search space were chosen on these digits",),
+        },
+        "space": {"learning_rate": {"log_uniform": [0.03, 30.0]}, "clip": {"log_uniform": [0.03, 3.0]}},
+        "tune": {
+            "objective": f"{here}:DigitsTrial",
+            "data": f"{here}:private",
+            "synthetic": f"{here}:synthetic",
+            "score": {"correct": f"{here}:correct", "sigma": _SIGMA, "fraction": "1/5", "ids": "ids"},
+            "export": "arrays",
+            "out": str(out),
+            "ledger": str(out.with_name(f"{out.name}.ledger")),
+        },
+    }
 
 
 @dataclass(frozen=True)

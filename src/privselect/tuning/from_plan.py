@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from privselect.errors import ParameterError
 from privselect.parameters import shown
 from privselect.planning.tune_fields import NAME
-from privselect.text import parse_number
+from privselect.text import parse, parse_number
 from privselect.tuning.executors import read_engine
 from privselect.tuning.names import function, guarded, made
 from privselect.tuning.scores import Later, NoisyCount
@@ -50,7 +50,7 @@ def prepared(file: PlanFile, **options: Any) -> Prepared:
     if "out" not in given:
         raise ParameterError("a run needs a folder for its release, `out` in [tune] or --out, got none")
     tuning = described(
-        function("objective", tune.objective),
+        _objective(tune, file.mechanism),
         _space(space),
         mechanism=file.mechanism,
         count=count,
@@ -66,6 +66,13 @@ def prepared(file: PlanFile, **options: Any) -> Prepared:
     )
     synthetic = None if tune.synthetic is None else function("synthetic", tune.synthetic)
     return Prepared(tuning, guarded("data", tune.data), synthetic)
+
+
+def _objective(tune: TuneFields, mechanism: str) -> Callable[..., Any]:
+    """A function; or, where what is named can be made for a mechanism, that which runs the very numbers of the plan."""
+    named = function("objective", tune.objective)
+    make = getattr(named, "for_mechanism", None)
+    return named if make is None else make(parse(mechanism))
 
 
 def _space(fields: dict[str, Any]) -> Space:
