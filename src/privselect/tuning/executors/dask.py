@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from privselect.errors import ParameterError
 from privselect.parameters import shown
 from privselect.tuning.executors.base import Engine
-from privselect.tuning.executors.shipping import Cache, be_silent, check_installed, checked_workers, packed, run
+from privselect.tuning.executors.shipping import Cache, be_silent, check_installed, checked_workers, packed, run, start_trackers, told
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -73,6 +73,7 @@ def _threads(client: Any) -> int:
 def _own_cluster(workers: int) -> Iterator[Any]:
     dask: Any = import_module("dask")
     distributed: Any = import_module("distributed")
+    start_trackers()
     # No page of the scheduler or of a worker, and no limit of memory: it would kill or pause workers.
     settings: dict[str, Any] = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
     page = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}
@@ -153,7 +154,7 @@ class _Tasks(Executor):
         try:
             outcome = task.result()
         except BaseException as error:  # noqa: BLE001 - killed, cancelled or never heard of again: all are losses
-            lost = error
+            lost = told(error)
         task.release()  # what lost the selection does not stay in a worker
         with self._lock:
             if self._pending.pop(promise, None) is None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from privselect.errors import ParameterError
 from privselect.tuning.executors.base import Engine
-from privselect.tuning.executors.shipping import be_silent, check_installed, checked_workers, packed, run, unpacked
+from privselect.tuning.executors.shipping import be_silent, check_installed, checked_workers, packed, run, start_trackers, unpacked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -51,8 +51,10 @@ class Processes(Engine):
 class _Pool(Executor):
     def __init__(self, parcel: bytes, workers: int) -> None:
         from loky import ProcessPoolExecutor
+        from loky.backend import resource_tracker
 
-        _quiet_trackers()
+        # Not left to the first worker: once Python's own is started, it lets through the signal that _deaf_children holds back.
+        start_trackers(resource_tracker)
         reader, self._alive = multiprocessing.Pipe(duplex=False)  # the workers' end tells them when the coordinator is gone
         # In a list, which each worker empties: its copy of the bytes must not stay beside what they become.
         self._pool = ProcessPoolExecutor(workers, initializer=_start, initargs=([parcel], reader, os.getpid()), env=_single_threaded())
@@ -97,22 +99,6 @@ def _deaf_children() -> Iterator[None]:
 def _single_threaded() -> dict[str, str]:
     """One trial for each core leaves no core for a second thread of linear algebra."""
     return {name: "1" for name in _THREADS if name not in os.environ}
-
-
-def _quiet_trackers() -> None:
-    """The processes that tidy up after a killed coordinator would write to its terminal; what they have to say is no secret, but noise."""
-    from multiprocessing import resource_tracker as of_python
-
-    from loky.backend import resource_tracker as of_loky
-
-    option = "ignore:resource_tracker"  # the beginning of their messages
-    sys.warnoptions.append(option)  # these are handed to them, and read by nobody else
-    try:
-        # Not left to the first worker: Python's, when it has started, lets through the signal that _deaf_children holds back.
-        of_loky.ensure_running()
-        of_python.ensure_running()
-    finally:
-        sys.warnoptions.remove(option)
 
 
 # The rest runs in the workers.

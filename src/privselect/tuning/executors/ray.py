@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from privselect.errors import ParameterError
 from privselect.parameters import shown
 from privselect.tuning.executors.base import Engine
-from privselect.tuning.executors.shipping import Cache, check_installed, checked_workers, packed, run
+from privselect.tuning.executors.shipping import Cache, check_installed, checked_workers, packed, run, told
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -175,7 +175,7 @@ class _Tasks(Executor):
         if lost is None:
             promise.set_result(done.result())
         else:
-            promise.set_exception(getattr(lost, "cause", None) or lost)  # what a worker raised is the cause of Ray's error
+            promise.set_exception(told(getattr(lost, "cause", None)))  # what a worker raised itself is the cause of Ray's error
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = True) -> None:  # noqa: ARG002, FBT001, FBT002 - the protocol's
         """Kills the tasks and drops the work; a Ray of our own ends."""

@@ -6,6 +6,7 @@ import importlib.util
 import os
 import pickle
 import signal
+import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -66,6 +67,24 @@ def run(work: Work, function: Callable[..., Any], *arguments: Any, **named: Any)
         return None  # Ctrl-C stops the coordinator, never a worker: this one is the objective's own, a failure like any other
     except BaseException:  # noqa: BLE001 - see above
         raise RuntimeError("a worker failed outside of a trial") from None
+
+
+def told(lost: BaseException | None) -> Exception:
+    """What a cluster says of a lost worker, without its text: names of machines and tracebacks are not for the coordinator's user."""
+    return lost if isinstance(lost, ParameterError) else RuntimeError("a worker was lost")
+
+
+def start_trackers(*others: Any) -> None:
+    """The processes that tidy up after a killed coordinator, Python's own and others; what they would write to its terminal is noise."""
+    from multiprocessing import resource_tracker
+
+    option = "ignore:resource_tracker"  # how their messages begin
+    sys.warnoptions.append(option)  # these options are handed to them, and read by nobody else
+    try:
+        for tracker in (resource_tracker, *others):
+            tracker.ensure_running()
+    finally:
+        sys.warnoptions.remove(option)
 
 
 def be_silent() -> None:
