@@ -7,7 +7,6 @@ import logging
 import os
 import secrets
 import signal
-import tempfile
 import threading
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from privselect.errors import ParameterError
 from privselect.parameters import shown
 from privselect.tuning.executors.base import Engine
-from privselect.tuning.executors.shipping import Cache, be_silent, check_installed, checked_workers, packed, run, start_trackers, told
+from privselect.tuning.executors.shipping import Cache, be_silent, check_installed, checked_workers, packed, private_folder, run, told
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -58,8 +57,24 @@ class Dask(Engine):
         """Ships the work to every worker there is; one that comes later asks another for it."""
         parcel = packed(work)
         with contextlib.ExitStack() as undo:
+            undo.enter_context(_no_logs())
             client = self.client if self.client is not None else undo.enter_context(_own_cluster(self.workers))
             return _Tasks(client, parcel, undo.pop_all())
+
+
+@contextlib.contextmanager
+def _no_logs() -> Iterator[None]:
+    """The scheduler and the client write what happens to tasks and workers into the coordinator's log."""
+    import_module("distributed")
+    names = [name for name in logging.root.manager.loggerDict if name.partition(".")[0] == "distributed"]
+    loggers = [logger for logger in map(logging.getLogger, names) if not logger.disabled]
+    for logger in loggers:
+        logger.disabled = True
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.disabled = False
 
 
 def _threads(client: Any) -> int:
@@ -73,20 +88,19 @@ def _threads(client: Any) -> int:
 def _own_cluster(workers: int) -> Iterator[Any]:
     dask: Any = import_module("dask")
     distributed: Any = import_module("distributed")
-    start_trackers()
     # No page of the scheduler or of a worker, and no limit of memory: it would kill or pause workers.
-    settings: dict[str, Any] = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
+    pages: dict[str, Any] = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
     page = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}
-    with tempfile.TemporaryDirectory(prefix="privselect-", ignore_cleanup_errors=True) as folder, dask.config.set(settings):
+    with private_folder() as folder, dask.config.set({**pages, "temporary-directory": str(folder)}):
         cluster = distributed.LocalCluster(
             n_workers=workers,
             threads_per_worker=1,
             processes=True,
             security=True,
             scheduler_kwargs=page,
-            silence_logs=logging.CRITICAL + 1,
+            silence_logs=logging.CRITICAL,
             memory_limit=0,
-            local_directory=folder,
+            local_directory=str(folder),
         )
         try:
             with distributed.Client(cluster, set_as_default=False) as client:

@@ -12,13 +12,12 @@ import threading
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from privselect.errors import ParameterError
 from privselect.parameters import shown
 from privselect.tuning.executors.base import Engine
-from privselect.tuning.executors.shipping import Cache, check_installed, checked_workers, packed, run, told
+from privselect.tuning.executors.shipping import Cache, check_installed, checked_workers, packed, private_folder, run, told
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -113,7 +112,7 @@ def _own(workers: int) -> Iterator[None]:
     import ray
 
     # Without a key of ours, Ray would write one of its own into the user's home.
-    with _private_folder() as folder, _environment({"RAY_AUTH_TOKEN": _KEY}):
+    with private_folder(_short_root()) as folder, _environment({"RAY_AUTH_TOKEN": _KEY}):
         try:
             ray.init(
                 address="local",
@@ -121,7 +120,7 @@ def _own(workers: int) -> Iterator[None]:
                 include_dashboard=False,
                 log_to_driver=False,
                 logging_level=logging.CRITICAL,
-                _temp_dir=str(folder),
+                _temp_dir=str(folder / "ray"),  # which it opens to everybody, inside one that nobody else may enter
                 _system_config={"memory_monitor_refresh_ms": 0},  # which would kill a worker when memory is short
             )
             yield
@@ -129,13 +128,9 @@ def _own(workers: int) -> Iterator[None]:
             ray.shutdown()
 
 
-@contextlib.contextmanager
-def _private_folder() -> Iterator[Path]:
-    """Ray opens its own folder to everybody: it gets one inside a folder that is this user's alone."""
+def _short_root() -> str:
     root = tempfile.gettempdir()
-    short = root if len(root) <= _LONGEST else "/tmp"  # noqa: S108 - a fresh folder of this user's is made there
-    with tempfile.TemporaryDirectory(prefix="ps-", dir=short, ignore_cleanup_errors=True) as outer:
-        yield Path(outer, "ray")
+    return root if len(root) <= _LONGEST else "/tmp"  # noqa: S108 - a fresh folder of this user's is made there
 
 
 class _Tasks(Executor):

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import pickle
+import shutil
 import signal
 import sys
+import tempfile
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privselect.errors import MissingExtraError, ParameterError
 from privselect.parameters import check_number, whole
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from privselect.tuning.trial import Work
 
@@ -34,7 +38,7 @@ def checked_workers(workers: object) -> int:
 
 def check_installed(module: str, extra: str) -> None:
     """Before anything is drawn: an engine without its package is refused when it is named."""
-    for needed in (module, "cloudpickle"):
+    for needed in (module, "loky", "cloudpickle"):
         if importlib.util.find_spec(needed) is None:
             raise MissingExtraError(f"this engine needs {needed}; install it with: pip install 'privselect[{extra}]'")
 
@@ -85,6 +89,21 @@ def start_trackers(*others: Any) -> None:
             tracker.ensure_running()
     finally:
         sys.warnoptions.remove(option)
+
+
+@contextlib.contextmanager
+def private_folder(root: str | None = None) -> Iterator[Path]:
+    """For the files of a cluster of our own: of this user alone, and removed also where the coordinator is killed."""
+    from loky.backend import resource_tracker
+
+    start_trackers(resource_tracker)
+    folder = tempfile.mkdtemp(prefix="ps-", dir=root)
+    resource_tracker.register(folder, "folder")
+    try:
+        yield Path(folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        resource_tracker.unregister(folder, "folder")
 
 
 def be_silent() -> None:
