@@ -7,7 +7,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from privselect.errors import AbortedError
+from privselect.errors import AbortedError, ParameterError
 from privselect.tuning.streams import Stream, derived
 from privselect.tuning.trial import perform
 
@@ -114,7 +114,8 @@ class Runner:
         lost = []
         for future in done:
             slot = self._in_flight.pop(future)
-            if future.cancelled() or future.exception() is not None:
+            if future.cancelled() or (raised := future.exception()) is not None:
+                _check_able(None if future.cancelled() else raised)
                 lost.append(slot)
             else:
                 self._record(slot, future.result())
@@ -161,6 +162,12 @@ class Runner:
     def _tell(self, total: int) -> None:
         if self._conduct.watch is not None:
             self._conduct.watch(self._recorded, total)
+
+
+def _check_able(raised: BaseException | None) -> None:
+    """A worker that cannot have the work says so, and no other would fare better."""
+    if isinstance(raised, ParameterError):
+        raise AbortedError(f"{raised}; nothing is released, and the run can be resumed") from None
 
 
 def _drawn_candidate(drawn: Drawn, slot: int) -> Candidate:

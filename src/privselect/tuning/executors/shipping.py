@@ -48,16 +48,23 @@ def packed(work: Work) -> bytes:
     import cloudpickle
 
     try:
-        return bytes(cloudpickle.dumps(work))
+        return pickle.dumps((_places(), bytes(cloudpickle.dumps(work))))
     except Exception as error:
         # Not its text, which may show a record; the cause stays for a debugger.
         raise ParameterError(f"the objective and its data must be picklable, got a {type(error).__name__}") from error
 
 
+def _places() -> list[str]:
+    """Where the coordinator finds modules: those beside a plan file or a script are found in a worker too, if it has these folders."""
+    return [str(Path(place or ".").resolve()) for place in sys.path]
+
+
 def unpacked(parcel: bytes) -> Work:
     """The work in a worker. Where it cannot be had, every worker says the same, and no trial is run."""
     try:
-        work: Work = pickle.loads(parcel)  # noqa: S301 - our own bytes, from the coordinator
+        places, inner = pickle.loads(parcel)  # noqa: S301 - our own bytes, from the coordinator
+        sys.path.extend(place for place in places if place not in sys.path and Path(place).is_dir())
+        work: Work = pickle.loads(inner)  # noqa: S301 - as above
     except BaseException as error:  # noqa: BLE001 - a module of the user may do anything on import
         raise ParameterError(f"the objective and its data must load in a worker, got a {type(error).__name__}") from None
     return work
