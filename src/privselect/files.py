@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 from pathlib import Path
@@ -45,3 +46,13 @@ def write_whole(path: Path, content: bytes) -> None:
         os.replace(part, file)  # noqa: PTH105 -- over an existing file too, on every system
     finally:
         part.unlink(missing_ok=True)
+
+
+def sync_folder(folder: Path) -> None:
+    """Names that were given in a folder outlast a loss of power, where the system lets folders be synced."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

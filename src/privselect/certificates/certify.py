@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import platform
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from privselect.counts import Count
     from privselect.mechanisms import Mechanism
     from privselect.selection.compare import Comparison
+
+_LAST_SECOND = 253_402_300_799  # of the year 9999
 
 
 def certify(  # noqa: PLR0913 - a plan has as many parts
@@ -119,12 +122,22 @@ def _issued(promise: Promise, total: Total, comparison: Comparison, run: Run | N
         composition=composition_of(comparison),
         run=run,
         versions=_versions(),
-        made=written_time(datetime.now(UTC)),
+        made=written_time(_now()),
         hash="sha256:" + 64 * "0",
         signature=None,
         **consequences(promise, total, base, run, accuracy),
     )
     return unhashed.model_copy(update={"hash": unhashed.digest()})
+
+
+def _now() -> datetime:
+    """The time, or what SOURCE_DATE_EPOCH says that it is: then the same input gives the same bytes."""
+    told = os.environ.get("SOURCE_DATE_EPOCH")
+    if told is None:
+        return datetime.now(UTC)
+    if not (told.isascii() and told.isdigit() and len(told) < 12 and int(told) <= _LAST_SECOND):
+        raise ParameterError(f"SOURCE_DATE_EPOCH must be a whole number of seconds since 1970, got {shown(told)}")
+    return datetime.fromtimestamp(int(told), UTC)
 
 
 def _versions() -> Versions:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import io
+import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from privselect.errors import MissingExtraError, ParameterError
 from privselect.parameters import shown
@@ -43,7 +44,12 @@ def arrays_to_bytes(artifact: Any) -> bytes:
     import numpy as np
 
     buffer = io.BytesIO()
-    np.savez(buffer, **cast("Any", _checked_arrays(artifact)))
+    # Not by numpy's savez, to which an array called "file" is something else.
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, array in _checked_arrays(artifact).items():
+            content = io.BytesIO()
+            np.lib.format.write_array(content, array, allow_pickle=False)
+            archive.writestr(zipfile.ZipInfo(f"{name}.npy"), content.getvalue())  # of a fixed date
     return buffer.getvalue()
 
 
@@ -60,7 +66,7 @@ def _checked_arrays(artifact: Any) -> dict[str, Any]:
 
     if not isinstance(artifact, Mapping) or not all(isinstance(name, str) and name.isidentifier() for name in artifact):
         raise ParameterError(f"an artifact of arrays must be a table of names and arrays, got a {type(artifact).__name__}")
-    arrays = {name: np.ascontiguousarray(artifact[name]) for name in sorted(artifact)}
+    arrays = {name: np.asarray(artifact[name], order="C") for name in sorted(artifact)}
     for name, array in arrays.items():
         if array.dtype.kind not in "biufcSU":
             raise ParameterError(f"an artifact of arrays must hold numbers or text, got {name} of type {array.dtype}")

@@ -15,11 +15,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from privselect.errors import LedgerError
+from privselect.files import sync_folder
 from privselect.parameters import shown
 from privselect.tuning.streams import DERIVATION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from io import FileIO
     from pathlib import Path
 
     from privselect.tuning.trial import Outcome
@@ -88,14 +90,15 @@ class Ledger:
     @classmethod
     def in_memory(cls) -> Ledger:
         """Behind the same class, for a run that cannot be resumed."""
-        return cls(sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False), None)
+        return cls(_connected(":memory:"), None)
 
     @classmethod
     def open(cls, path: Path) -> Ledger:
         """The ledger in a file, created if there is none; refused where it is not ours, or where another coordinator has it."""
         _create_private(path)
+        _refuse_wal(path)
         with _told(path):
-            connection = sqlite3.connect(path, isolation_level=None, timeout=0.0, check_same_thread=False)
+            connection = _connected(path)
         try:
             with _told(path):
                 _lock(connection)
@@ -118,15 +121,7 @@ class Ledger:
     def begin(self, begun: Begun) -> None:
         """Create the run: the secret and K, in one transaction, once and for all."""
         with self._transaction():
-            # One statement at a time: executescript would commit in between.
-            for statement in _SCHEMA.split(";\n"):
-                self._connection.execute(statement)
-            self._connection.execute(
-                "INSERT INTO run (only, plan, certificate, target, derivation, secret, trials) VALUES (1, ?, ?, ?, ?, ?, ?)",
-                (begun.plan, begun.certificate, begun.target, DERIVATION, begun.secret, begun.trials),
-            )
-            self._connection.execute(f"PRAGMA application_id = {_APPLICATION}")
-            self._connection.execute(f"PRAGMA user_version = {_FORMAT}")
+            _create(self._connection, (begun.plan, begun.certificate, begun.target, DERIVATION, begun.secret, begun.trials, 0))
 
     def begun(self) -> Begun | None:
         """The run, if one was begun."""
@@ -136,7 +131,7 @@ class Ledger:
         if len(rows) != 1:
             raise LedgerError(f"the ledger {self._named()} is damaged: it holds no run")
         plan, certificate, target, secret, trials, fingerprint, released, derivation = rows[0]
-        if derivation != DERIVATION:
+        if derivation != DERIVATION and not released:
             raise LedgerError(f"the ledger {self._named()} was begun by another version of privselect, which alone can finish it")
         return Begun(plan, certificate, target, secret or b"", trials or 0, fingerprint, bool(released))
 
@@ -155,16 +150,15 @@ class Ledger:
 
     def record(self, slot: int, outcome: Outcome | None, mark: bytes) -> None:
         """A slot's first result counts; of a result that is not the best so far nothing is kept."""
-        with self._transaction():
+        best = outcome if outcome is not None and (self._bar is None or (outcome.score, mark) > self._bar) else None
+        # Where the best so far loses, the journal must not keep it either.
+        with self._transaction(keep_journal=best is None):
             if self._connection.execute("INSERT OR IGNORE INTO done VALUES (?)", (slot,)).rowcount == 0:
                 return
-            better = outcome is not None and (self._bar is None or (outcome.score, mark) > self._bar)
-            if outcome is not None and better:
-                self._connection.execute(
-                    "INSERT OR REPLACE INTO best VALUES (1, ?, ?, ?, ?)", (slot, outcome.score, mark, outcome.artifact)
-                )
-        if outcome is not None and better:
-            self._bar = (outcome.score, mark)
+            if best is not None:
+                self._connection.execute("INSERT OR REPLACE INTO best VALUES (1, ?, ?, ?, ?)", (slot, best.score, mark, best.artifact))
+        if best is not None:
+            self._bar = (best.score, mark)
 
     def best(self) -> Best | None:
         """The best trial so far, if one did not fail."""
@@ -174,13 +168,25 @@ class Ledger:
     # -- the end --------------------------------------------------------------------------------------------------------------
 
     def destroy_secrets(self) -> None:
-        """After the release: the secret, K, the fingerprint, the trials and the winner's seed go; what is left is the tombstone."""
-        with self._transaction():
-            self._connection.execute("UPDATE run SET secret = NULL, trials = NULL, fingerprint = NULL, released = 1")
-            self._connection.execute("DELETE FROM done")
-            self._connection.execute("DELETE FROM best")
+        """After the release: the secret, K, the fingerprint, the trials and the winner's seed go; what is left is the tombstone.
+
+        It is made anew and takes the ledger's place at once: a file that had held the run would tell of K by its size, and by how
+        often SQLite counted it changed. What the old file held is then overwritten.
+        """
+        rows = self._ask("SELECT plan, certificate, target, derivation FROM run")
         with _told(self._where):
-            self._connection.execute("VACUUM")  # pages that were freed go too, and the size no longer tells K
+            tombstone = (*rows[0], None, None, 1)
+            if self._where is None:
+                self._connection.close()
+                self._connection = _connected(":memory:")
+                _create(self._connection, tombstone)
+            else:
+                with self._transaction(keep_journal=False):
+                    self._connection.execute("UPDATE run SET released = released")  # the journal is empty after this
+                _replace(self._where, tombstone)
+                self._connection.close()
+                self._connection = _connected(self._where)
+        self._bar = None
 
     # -- within ---------------------------------------------------------------------------------------------------------------
 
@@ -189,8 +195,10 @@ class Ledger:
             return self._connection.execute(question, values).fetchall()
 
     @contextlib.contextmanager
-    def _transaction(self) -> Iterator[None]:
+    def _transaction(self, *, keep_journal: bool = True) -> Iterator[None]:
+        """All or nothing. What it changes stays readable in SQLite's journal until the next one, unless that is not to be kept."""
         with _told(self._where):
+            self._connection.execute(f"PRAGMA journal_size_limit = {-1 if keep_journal else 0}")
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield
@@ -202,6 +210,52 @@ class Ledger:
 
     def _named(self) -> str:
         return "in memory" if self._where is None else shown(str(self._where))
+
+
+def _connected(where: Path | str) -> sqlite3.Connection:
+    return sqlite3.connect(where, isolation_level=None, timeout=0.0, check_same_thread=False)
+
+
+def _create(connection: sqlite3.Connection, run: tuple[object, ...]) -> None:
+    """A ledger's tables, with its one run."""
+    # One statement at a time: executescript would commit in between.
+    for statement in _SCHEMA.split(";\n"):
+        connection.execute(statement)
+    connection.execute(
+        "INSERT INTO run (only, plan, certificate, target, derivation, secret, trials, released) VALUES (1, ?, ?, ?, ?, ?, ?, ?)", run
+    )
+    connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+    connection.execute(f"PRAGMA user_version = {_FORMAT}")
+
+
+def _replace(path: Path, tombstone: tuple[object, ...]) -> None:
+    """A kill leaves the one or the other, whole."""
+    part = path.with_name(f".{path.name}.part")
+    try:
+        part.unlink(missing_ok=True)
+        _create_private(part)
+        made = _connected(part)
+        try:
+            made.execute("PRAGMA journal_mode = MEMORY")  # nobody reads the file before it is whole
+            made.execute("BEGIN")
+            _create(made, tombstone)
+            made.execute("COMMIT")
+        finally:
+            made.close()
+        with path.open("r+b", buffering=0) as old:
+            part.replace(path)
+            sync_folder(path.parent)
+            _overwrite(old)
+    except OSError as error:
+        raise LedgerError(f"the ledger {shown(str(path))} could not be written ({error.strerror}); the run can be resumed") from None
+
+
+def _overwrite(file: FileIO) -> None:
+    left = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    while left > 0:
+        left -= file.write(bytes(min(left, 2**20)))
+    os.fsync(file.fileno())
 
 
 def _create_private(path: Path) -> None:
@@ -220,6 +274,12 @@ def _create_private(path: Path) -> None:
             raise LedgerError(f"a ledger must be readable by its owner alone (mode 0600), got {shown(str(path))}")
     except OSError as error:
         raise LedgerError(f"the ledger must be a file that can be written, got {shown(str(path))} ({error.strerror})") from None
+
+
+def _refuse_wal(path: Path) -> None:
+    """To open a database that has a write-ahead log changes it; a ledger never has one."""
+    if path.with_name(f"{path.name}-wal").exists():
+        raise LedgerError(f"the file {shown(str(path))} is no ledger of privselect; nothing in it was changed")
 
 
 def _lock(connection: sqlite3.Connection) -> None:

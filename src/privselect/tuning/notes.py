@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC
 from typing import TYPE_CHECKING
 
 from privselect.tuning.randomness import ENOUGH_BITS
@@ -20,7 +21,7 @@ _LOST = (
 )
 _TIME = "how long the run took is visible to whoever watches the machine, and tells something about K"
 _CONSTANT = "as many trials are run as the law of K allows, and those beyond K are dropped in secret; how long each took stays visible"
-_AT = "the release is made at a time fixed before K was drawn; the load of the machine until then stays visible"
+_AT = "the release is made at {moment}, which was fixed before K was drawn; the load of the machine until then stays visible"
 _MEMORY = "no ledger was kept: whether the same plan was run before is not known here"
 _SEED = (
     "the trainer takes seeds of {bits} bits, which can be found by search from a released model: the guarantee does not hold against that"
@@ -32,7 +33,7 @@ def of(tuning: Tuning) -> tuple[str, ...]:
     """The notes of a run; nothing in them depends on what was drawn."""
     said = [_FALLBACK, _FAILURES, _LOST.format(losses=tuning.losses)]
     if tuning.release_at is not None:
-        said.append(_AT)
+        said.append(_AT.format(moment=tuning.release_at.astimezone(UTC).isoformat()))
     elif tuning.constant_work:
         said.append(_CONSTANT)
     else:

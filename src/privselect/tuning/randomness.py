@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from privselect.errors import ParameterError
@@ -35,8 +36,10 @@ class Randomness:
         return "Randomness(...)"  # a seed is a secret
 
     def stream(self, name: str = "stream") -> Stream:
-        """Uniform bits, by a cryptographic generator: for exact samplers."""
-        return Stream(self._derived(name))
+        """Uniform bits, by a cryptographic generator: for exact samplers. Streams of different names are independent."""
+        if not isinstance(name, str):
+            raise ParameterError(f"`name` must be text, got {shown(name)}")
+        return Stream(blake2b(name.encode("utf-8", "surrogatepass"), digest_size=32, key=self._derived("stream")).digest())
 
     def numpy(self) -> np.random.Generator:
         """A numpy generator seeded with 256 bits."""

@@ -13,6 +13,7 @@ from privselect.errors import AbortedError, ParameterError, PrivselectError
 from privselect.mechanisms import Disjoint, Mechanism, Mixture
 from privselect.parameters import shown
 from privselect.tuning.domination import leaks_at_most
+from privselect.tuning.release import written
 from privselect.tuning.scores import NoisyCount, Score
 from privselect.tuning.space import Space, named
 from privselect.tuning.streams import Stream, derived
@@ -65,23 +66,34 @@ class Recipe:
 
     def check(self, candidate: Candidate) -> None:
         """Refuse a candidate whose own mechanism is not certain to leak at most what is declared."""
-        if self.mechanism_of is not None and not leaks_at_most(_of(self.mechanism_of, candidate), self.mechanism):
+        try:
+            covered = self._covers(candidate)
+        except Exception:  # noqa: BLE001 - a function of the user's
+            raise AbortedError("the mechanism of a candidate could not be found; nothing is released") from None
+        if not covered:
             # Not which one, nor how many were looked at: that would be a word about K.
-            raise AbortedError(f"a candidate of the space runs a mechanism that {shown(str(self.mechanism))} is not certain to cover")
+            raise AbortedError(self._uncovered())
+
+    def _covers(self, candidate: Candidate) -> bool:
+        return self.mechanism_of is None or leaks_at_most(_of(self.mechanism_of, candidate), self.mechanism)
+
+    def _uncovered(self) -> str:
+        return f"a candidate of the space runs a mechanism that {shown(str(self.mechanism))} is not certain to cover"
 
     def look_at_space(self) -> None:
         """A few hundred draws that have nothing to do with those of the run, so that what is wrong with a space shows before K is drawn."""
         for number in range(_LOOKED_AT):
             try:
                 candidate = self.space.draw(Stream(derived(bytes(32), "look", number)))
+                written(candidate)
             except PrivselectError:
                 raise
             except Exception as error:
-                raise ParameterError(f"`space` must draw candidates, got {type(error).__name__}: {error}") from error
-            try:
-                self.check(candidate)
-            except AbortedError as error:
-                raise ParameterError(str(error)) from None
+                raise ParameterError(
+                    f"`space` must draw candidates that can be written as JSON, got {type(error).__name__}: {error}"
+                ) from error
+            if not self._covers(candidate):
+                raise ParameterError(self._uncovered())
 
 
 def trial_mechanism(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from privselect.certificates.certificate import read_time
 from privselect.errors import ParameterError
-from privselect.files import unwritable
+from privselect.files import sync_folder, unwritable
 from privselect.parameters import shown
 
 if TYPE_CHECKING:
@@ -49,6 +49,10 @@ def check_out(path: str | Path) -> Path:
     """A folder that can be made or is empty: to be asked before the work begins."""
     out = Path(path).absolute()
     try:
+        # A folder is given its name in one step, which neither a link nor a mounted disk lets happen.
+        if out.is_symlink() or out.is_mount():
+            raise ParameterError(f"`out` must be a new folder or an empty one, got {shown(str(path))}, which is a link or a mounted disk")
+        _part(out, 8 * "0").exists()  # a name that is too long is refused here
         if out.exists() and (not out.is_dir() or any(out.iterdir())):
             raise ParameterError(f"`out` must be a new folder or an empty one, got {shown(str(path))}, which holds something")
         if not out.parent.is_dir():
@@ -67,7 +71,7 @@ def write_folder(out: Path, files: dict[str, bytes], certificate: Certificate) -
     """
     if _holds(out, files):
         return
-    part = out.with_name(f".{out.name}.{certificate.hash[-8:]}.part")  # the same each time: what a killed run left is used up
+    part = _part(out, certificate.hash[-8:])  # the same each time: what a killed run left is used up
     try:
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir()
@@ -79,13 +83,19 @@ def write_folder(out: Path, files: dict[str, bytes], certificate: Certificate) -
         made = read_time(certificate.made).timestamp()
         for place in (*part.iterdir(), part):
             os.utime(place, (made, made))
+        sync_folder(part)
         part.rename(out)
+        sync_folder(out.parent)  # the secrets are destroyed after this, and the release could not be made again
     except OSError as error:
         shutil.rmtree(part, ignore_errors=True)
         raise ParameterError(
             f"the release could not be written to {shown(str(out))} ({error.strerror}); nothing is lost: "
             "run the same again when it can be, and the same is released"
         ) from None
+
+
+def _part(out: Path, mark: str) -> Path:
+    return out.with_name(f".{out.name}.{mark}.part")
 
 
 def _holds(out: Path, files: dict[str, bytes]) -> bool:

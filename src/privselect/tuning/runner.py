@@ -35,7 +35,11 @@ class Drawn:
 
     def candidate(self, slot: int) -> Candidate:
         """From the space's law, independently of all others."""
-        return self.space.draw(Stream(derived(self.secret, "candidate", slot)))
+        try:
+            return self.space.draw(Stream(derived(self.secret, "candidate", slot)))
+        except Exception:  # noqa: BLE001 - a function of the user's
+            # Not a word of why: it would tell of what was drawn. What goes wrong often shows before the draw, with its text.
+            raise AbortedError("the space failed to draw a candidate; nothing is released") from None
 
     def seed(self, slot: int) -> bytes:
         """Handed to the worker, which learns nothing else."""
@@ -74,6 +78,7 @@ class Runner:
         room = _AHEAD * self._conduct.engine.workers
         self._executor = self._conduct.engine.open(work)  # also where no trial is missing: starting up must not tell that K is 0
         try:
+            self._executor = self._conduct.engine.open(work)  # also where K is 0: whether work can be shipped must not tell
             while True:
                 self._fill(missing, room, work)
                 if not self._in_flight:

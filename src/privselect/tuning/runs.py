@@ -39,15 +39,13 @@ def open_run(folder: str | Path | None, plan: str, *, again: bool) -> Opened:
     number = 1
     while True:
         path = Path(folder).absolute() / f"{plan.removeprefix('sha256:')[:_HEX]}-{number}.sqlite"
-        before = path.exists()
-        if not before and number > 1 and not again:
-            raise LedgerError(
-                f"this plan was run and released before, as {shown(str(path.parent))} tells; running it once more costs as much again: "
-                "ask for it (again=True, or --again), and the certificate covers all runs together"
-            )
+        if not path.exists():
+            _check_asked(number, path, again=again)
         ledger = Ledger.open(path)
         try:
             begun = ledger.begun()
+            if begun is None:
+                _check_asked(number, path, again=again)
             if begun is None or not begun.released:
                 _check_plan(begun, plan, path)
                 return Opened(ledger, begun, number, path)
@@ -56,6 +54,14 @@ def open_run(folder: str | Path | None, plan: str, *, again: bool) -> Opened:
             raise
         ledger.close()
         number += 1
+
+
+def _check_asked(number: int, path: Path, *, again: bool) -> None:
+    if number > 1 and not again:
+        raise LedgerError(
+            f"this plan was run and released before, as {shown(str(path.parent))} tells; running it once more costs as much again: "
+            "ask for it (again=True, or --again), and the certificate covers all runs together"
+        )
 
 
 def check_target(folder: str | Path | None, plan: str, out: Path | None) -> None:
@@ -67,12 +73,12 @@ def check_target(folder: str | Path | None, plan: str, out: Path | None) -> None
             continue
         try:
             ledger = Ledger.open(path)
+            try:
+                begun = ledger.begun()
+            finally:
+                ledger.close()
         except LedgerError:
-            continue  # another coordinator's, or not a ledger: not ours to judge
-        try:
-            begun = ledger.begun()
-        finally:
-            ledger.close()
+            continue  # another coordinator's or version's, or not a ledger: not ours to judge
         if begun is not None and not begun.released and begun.target == str(out):
             raise LedgerError(
                 f"an unfinished run of another plan is to be released to {shown(str(out))}: a run is resumed with its own plan alone; "

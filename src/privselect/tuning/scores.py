@@ -15,8 +15,8 @@ from privselect.tuning.space import named
 from privselect.tuning.split import keyed_split
 
 if TYPE_CHECKING:
+    from privselect.entropy import Entropy
     from privselect.mechanisms import DiscreteGaussian
-    from privselect.tuning.randomness import Randomness
 
 
 @dataclass(frozen=True, repr=False)
@@ -27,7 +27,7 @@ class Measured:
     holdout: Any
     noise: DiscreteGaussian
 
-    def score(self, artifact: Any, randomness: Randomness) -> int:
+    def score(self, artifact: Any, entropy: Entropy) -> int:
         """How many records of the hold-out the artifact gets right, plus the noise: a whole number, never a rate, as sizes are private."""
         answers = np.asarray(self.correct(artifact, self.holdout))
         records = record_count(self.holdout)
@@ -35,7 +35,7 @@ class Measured:
             raise ParameterError(
                 f"`correct` must return one true or false for each record of the hold-out, got type {answers.dtype}, shape {answers.shape}"
             )
-        return int(np.count_nonzero(answers)) + self.noise.sample(randomness.stream("score"))
+        return int(np.count_nonzero(answers)) + self.noise.sample(entropy)
 
 
 @dataclass(frozen=True, repr=False)

@@ -14,6 +14,7 @@ from privselect.errors import ParameterError
 from privselect.parameters import shown
 from privselect.tuning.randomness import ENOUGH_BITS, Randomness
 from privselect.tuning.silence import silence
+from privselect.tuning.streams import Stream, derived
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -28,6 +29,9 @@ class Outcome(NamedTuple):
 
     score: float
     artifact: bytes
+
+    def __repr__(self) -> str:
+        return "Outcome(...)"
 
 
 @dataclass(frozen=True, repr=False)
@@ -47,7 +51,8 @@ class Work:
 
     def outcome(self, candidate: Candidate, seed: bytes) -> Outcome:
         """The trial itself; raises whatever goes wrong, for a dry run to show."""
-        randomness = Randomness(seed, self.seed_bits)
+        # The noise of the score is apart from all that the objective can ask for.
+        randomness = Randomness(derived(seed, "objective"), self.seed_bits)
         # A copy: what the objective does to its candidate must not reach what is released.
         returned = self.objective(dict(candidate), self.data, randomness)
         if not isinstance(returned, tuple) or len(returned) != 2:
@@ -56,7 +61,7 @@ class Work:
         if self.measured is not None:
             if score is not None:
                 raise ParameterError("the objective must return None for the score where a noisy count on the hold-out is the score")
-            score = self.measured.score(artifact, randomness)
+            score = self.measured.score(artifact, Stream(derived(seed, "score")))
         return Outcome(checked_score(score), b"" if self.export is None else self.export.encode(artifact))
 
 
@@ -68,7 +73,7 @@ def perform(work: Work, candidate: Candidate, seed: bytes) -> Outcome | None:
         with silence(), _time_limit(work.timeout):
             return work.outcome(candidate, seed)
     except KeyboardInterrupt:
-        raise  # of the user, not of the trial
+        raise KeyboardInterrupt from None  # of the user, not of the trial; what the trial was just handling must not be shown
     except BaseException:  # noqa: BLE001 - also SystemExit, and whatever a library in C raises
         return None
 

@@ -125,19 +125,27 @@ class Tuning:
     def _resumed(self, begun: Begun, load: Callable[[], Any] | None) -> Begun:
         if load is None:
             raise LedgerError("a run whose `data` was not given cannot be resumed: nobody could tell whether the data is still the same")
-        promise = Certificate.from_json(begun.certificate).promise
+        certificate = Certificate.from_json(begun.certificate)
+        promise = certificate.promise
         same_budget = self.epsilon is None or promise.epsilon == self.epsilon
         if not same_budget or promise.delta != self.delta or promise.declared != self.declared:
             raise LedgerError("the run was begun under another budget or declaration, which its certificate states; resume it with those")
         if begun.target != (None if self.out is None else str(self.out)):
             raise LedgerError(f"the run was begun for the folder {shown(begun.target)}; resume it with that one")
+        stated = () if certificate.run is None else certificate.run.notes
+        if not set(notes.of(self)) <= set(stated):
+            raise LedgerError(
+                "the run was begun under other conditions (release_at, constant_work, seed_bits, losses or what the "
+                "executor shows), which its certificate states; resume it with those"
+            )
         return begun
 
     # -- the data and the trials ----------------------------------------------------------------------------------------------
 
     def _work(self, ledger: Ledger, begun: Begun, load: Callable[[], Any] | None) -> Work:
         data = None if load is None else load()
-        score, measured, found = self.recipe.score, None, None
+        # Without data to be known again: a fingerprint that no data has, so that the run cannot be resumed.
+        score, measured, found = self.recipe.score, None, b""
         if isinstance(score, NoisyCount):
             score = score.loaded()
         if load is not None:
@@ -149,7 +157,7 @@ class Tuning:
                 )
         if isinstance(score, NoisyCount):
             data, measured = score.parts(data, self.recipe.split_key())
-        if found is not None and begun.fingerprint is None:
+        if begun.fingerprint is None:
             ledger.bind(found)  # only now: no trial was run on data that could not be split, and the run may go on with better data
         return Work(
             self.recipe.objective,
