@@ -56,9 +56,11 @@ def _sentences(promise: Promise, total: Total, base: Ends, neighbours: str, run:
         f"Protected is {'a unit that is not declared' if declared.unit is None else _quoted(declared.unit)}; "
         f"data sets are neighbours where {_RELATIONS[neighbours]}."
     )
-    together = "" if run is None or run.runs == 1 else f", {run.runs} times on the same data,"
+    action = _action(promise)
+    if run is not None and run.runs > 1:
+        action = f"{action.removesuffix(',')}, {run.runs} times on the same data,"
     yield (
-        f"{_action(promise)}{together} is (epsilon, delta)-differentially private with epsilon = {rounded_up(total.upper)} "
+        f"{action} is (epsilon, delta)-differentially private with epsilon = {rounded_up(total.upper)} "
         f"and delta = {write_value(total.delta)}{_alone(chosen, base)}."
     )
     selects = any(isinstance(part, Selection) for part in parts_of(chosen))
