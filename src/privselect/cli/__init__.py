@@ -72,6 +72,7 @@ def _app() -> typer.Typer:
     import typer
 
     from privselect.cli.adjust import adjust
+    from privselect.cli.audit import audit
     from privselect.cli.certify import certify
     from privselect.cli.compare import compare
     from privselect.cli.delta import delta
@@ -94,7 +95,7 @@ def _app() -> typer.Typer:
         rich_markup_mode=None,
     )
     app.callback()(version)
-    for command in (demo, epsilon, delta, compare, plan, tune, adjust, certify, verify, sign, schema, design):
+    for command in (demo, epsilon, delta, compare, plan, tune, audit, adjust, certify, verify, sign, schema, design):
         app.command()(command)
     return app
 
