@@ -1,4 +1,7 @@
-"""Coordinators that are wrong on purpose, each with the law of K that it really has: the audit must reject them."""
+"""Coordinators that are wrong on purpose, each with the law of K that it really has: the audit must reject them.
+
+None of them is harmless: in the last of the settings each leaks more than the exact bound allows.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from typing import TYPE_CHECKING, NoReturn
 import numpy as np
 
 from privselect.audit.coordinator import SPACE, Coordinator, Job, begin, run
-from privselect.audit.settings import DATA_SETS
+from privselect.audit.settings import DATA_SETS, LARGE, SETTINGS, Setting
 from privselect.entropy import below
 from privselect.tuning.draw import draw_trials
 from privselect.tuning.runner import Drawn
@@ -38,6 +41,7 @@ class Fault:
     said: str
     coordinator: Coordinator
     law: Callable[[Floats, str], Floats]
+    setting: Setting  # where it shows
 
 
 class _InterruptedError(Exception):
@@ -111,12 +115,13 @@ def _at_most(law: Floats, most: int) -> Floats:
 
 
 FAULTS = {
-    "redrawn": Fault("stopped after each trial, K drawn anew at each resume", _redrawn, _redrawn_law),
-    "capped": Fault(f"K cut at {_CAP} without saying so", _capped, lambda law, _: _at_most(law, _CAP)),
+    "redrawn": Fault("stopped after each trial, K drawn anew at each resume", _redrawn, _redrawn_law, LARGE),
+    "capped": Fault(f"K cut at {_CAP} without saying so", _capped, lambda law, _: _at_most(law, _CAP), LARGE),
     "deadline": Fault(
         f"the best so far released at a deadline, after {_IN_TIME['X']} trials on X and {_IN_TIME[DATA_SETS[1]]} on {DATA_SETS[1]}",
         _late,
         lambda law, data: _at_most(law, _IN_TIME[data]),
+        SETTINGS[2],
     ),
 }
 

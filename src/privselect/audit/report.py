@@ -16,7 +16,7 @@ from privselect.audit.coordinator import correct
 from privselect.audit.faults import FAULTS, WITHOUT_REPLACEMENT, Shuffled
 from privselect.audit.measure import Measured, measure
 from privselect.audit.prediction import FALSE_ALARM
-from privselect.audit.settings import FAULTY, SETTINGS, Setting
+from privselect.audit.settings import SETTINGS, Setting
 from privselect.errors import ParameterError
 from privselect.parameters import check_number, shown, whole
 from privselect.tuning.runner import Drawn
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 NAMES = (*FAULTS, WITHOUT_REPLACEMENT)
-LEAST = 600  # below this a normal law no longer stands for the counts
+LEAST = 6000  # below this a normal law no longer stands for the counts
 _CANDIDATE_RUNS = 2000
 _SHARE = 500  # selections on each data set that a process makes at a time
 
@@ -44,32 +44,25 @@ class Report:
         return self.candidates.inside and all(measured.inside for measured in self.settings)
 
     @property
-    def line(self) -> str:
-        """The verdict, and how often it is wrong."""
-        tests = len(self.settings) + 1
+    def lines(self) -> tuple[str, str]:
+        """The candidates, and the verdict with how often it is wrong."""
+        chosen = self.candidates
+        square = f"chi-square {chosen.value:.1f}, at most {chosen.limit:.1f}: {_verdict(inside=chosen.inside)}"
         verdict = "all inside" if self.passed else "not all inside"
-        return f"{verdict}; each of the {tests} tests rejects a correct runner with probability {FALSE_ALARM:.1%}"
+        return (
+            f"candidates of two trials of a run, independent: {square}",
+            f"{verdict}; each of these {len(self.settings) + 1} tests rejects a correct runner with probability {FALSE_ALARM:.1%}",
+        )
 
     def table(self) -> Table:
-        """For a terminal."""
+        """For a terminal: the settings, one a row."""
         from rich.table import Table
 
-        table = Table("mechanism", "law of K", "epsilon", "predicted", "measured", "99.9% interval", "verdict")
+        table = Table("law of K", "epsilon", "predicted", "measured", "99.9% interval", "verdict")
         for one in self.settings:
             low, high = one.interval
-            setting = one.setting
-            table.add_row(
-                setting.mechanism,
-                setting.count,
-                f"{setting.epsilon:g}",
-                f"{one.prediction.value:.5f}",
-                f"{one.value:.5f}",
-                f"{low:.5f} to {high:.5f}",
-                _verdict(inside=one.inside),
-            )
-        chosen = self.candidates
-        degrees, limit = len(chosen.counts) - 1, f"at most {chosen.limit:.2f}"
-        table.add_row("candidates", "fixed(k=2)", "", f"{degrees}", f"{chosen.value:.2f}", limit, _verdict(inside=chosen.inside))
+            numbers = f"{one.prediction.value:.4f}", f"{one.value:.4f}", f"{low:.4f} to {high:.4f}"
+            table.add_row(one.setting.count, f"{one.setting.epsilon:g}", *numbers, _verdict(inside=one.inside))
         return table
 
     def as_dict(self) -> dict[str, Any]:
@@ -89,11 +82,11 @@ class Report:
 
 
 def audit(selections: int, *, fault: str | None = None, workers: int | None = None) -> Report:
-    """Make so many selections in all, on both data sets of every setting; with a fault, in the one setting where it shows best."""
+    """Make so many selections in all, on both data sets of every setting; with a fault, in the one setting where it shows."""
     total = int(check_number("selections", selections, whole(LEAST, 10**12)))
     if fault is not None and fault not in NAMES:
         raise ParameterError(f"`fault` must be one of {', '.join(NAMES)}, got {shown(fault)}")
-    settings = (FAULTY,) if fault in FAULTS else SETTINGS
+    settings = (FAULTS[fault].setting,) if fault in FAULTS else SETTINGS
     each = -(-total // (2 * len(settings)))
     pool = ProcessPoolExecutor(workers or os.cpu_count(), get_context("spawn"), _leave_interrupts_to_the_parent)
     try:

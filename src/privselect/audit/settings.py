@@ -22,6 +22,9 @@ class Setting:
     count: str
     epsilon: float
 
+    def __str__(self) -> str:
+        return f"{self.mechanism} by {self.count} at epsilon {self.epsilon:g}"
+
     def trial(self) -> Mechanism:
         """What one trial leaks."""
         return cast("Mechanism", parse(self.mechanism))
@@ -31,12 +34,12 @@ class Setting:
         return cast("Count", parse(self.count))
 
 
-# Deltas of 0.20, 0.08 and 0.16: large enough to be seen in a few thousand selections. K may be 0 in the last two.
+# Deltas of 0.20, 0.08 and 0.27: large enough to be seen in a few thousand selections. K may be 0 in the last two.
 SETTINGS = (
     Setting("gaussian(sigma=1)", "geometric(mean=3)", 1.5),
     Setting("points((0.5, 0.05), (1, 0.01))", "poisson(mean=3)", 1.0),
-    Setting("pure(epsilon=1)", "finite({0: 1, 1: 2, 4: 3, 8: 1})", 1.0),
+    Setting("pure(epsilon=1)", "binomial(n=6, p=0.5)", 1.0),
 )
 
-# Where faults are easiest to see: K is often large, so that trials that are missing or too many matter.
-FAULTY = Setting("gaussian(sigma=1)", "geometric(mean=10)", 2.5)
+# Where trials that are missing show best: K is often large.
+LARGE = Setting("gaussian(sigma=1)", "geometric(mean=10)", 2.5)

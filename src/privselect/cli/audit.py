@@ -35,6 +35,6 @@ def audit(selections: Selections = 30_000, fault: FaultName = None, json: AsJson
         from rich.console import Console
 
         Console().print(report.table())
-        print(report.line)
+        print(*report.lines, sep="\n")
     if not report.passed:
         raise typer.Exit(_REJECTED)

@@ -1,0 +1,53 @@
+import json
+
+import pytest
+
+from privselect.cli import main
+
+
+def run(capsys, *arguments):
+    with pytest.raises(SystemExit) as ended:
+        main(["audit", *arguments])
+    said = capsys.readouterr()
+    return ended.value.code, said.out, said.err
+
+
+def test_help_says_that_nothing_is_secret(capsys):
+    code, out, _ = run(capsys, "--help")
+    assert code == 0
+    assert "nothing that is shown is secret" in " ".join(out.split())
+
+
+@pytest.mark.parametrize("selections", ["0", "-5", "5999", "1e3", "many"])
+def test_too_few_selections_are_refused(capsys, selections):
+    code, out, err = run(capsys, "--selections", selections)
+    assert (code, out) == (2, "")
+    assert err.startswith("error:")
+    assert err.count("\n") == 1
+
+
+def test_an_unknown_fault_is_refused(capsys):
+    code, _, err = run(capsys, "--fault", "nothing")
+    assert code == 2
+    assert "redrawn, capped, deadline, without-replacement, got 'nothing'" in err
+
+
+@pytest.mark.slow
+def test_the_audit_as_a_table_and_as_json(capsys):
+    """A false alarm, of probability 0.4% in all, shows as exit code 1 and is told so."""
+    code, out, err = run(capsys, "--selections", "6000")
+    assert err == ""
+    assert code == (0 if "\nall inside" in out else 1)
+    assert "geometric(mean=3)" in out
+    assert "chi-square" in out
+
+
+@pytest.mark.slow
+def test_a_fault_is_rejected(capsys):
+    code, out, _ = run(capsys, "--selections", "10000", "--fault", "capped", "--json")
+    found = json.loads(out)
+    assert code == 1
+    assert found["passed"] is False
+    assert found["fault"] == "capped"
+    assert [one["inside"] for one in found["settings"]] == [False]
+    assert found["settings"][0]["selections"] == 5000
