@@ -58,7 +58,7 @@ class Report:
         """For a terminal: the settings, one a row."""
         from rich.table import Table
 
-        table = Table("law of K", "epsilon", "predicted", "measured", "99.9% interval", "verdict")
+        table = Table("law of K", "epsilon", "predicted", "measured", "99.9% interval", "verdict", box=None, pad_edge=False)
         for one in self.settings:
             low, high = one.interval
             numbers = f"{one.prediction.value:.4f}", f"{one.value:.4f}", f"{low:.4f} to {high:.4f}"
