@@ -10,8 +10,8 @@ from statistics import median
 
 from lines import Line, seconds
 from memory import peak_of
-from privselect.tuning.executors.processes import Processes
 
+from privselect.tuning.executors.processes import Processes
 from privselect.tuning.executors.serial import Serial
 from privselect.tuning.ledger import Begun, Ledger
 from privselect.tuning.runner import Conduct, Drawn, Runner
