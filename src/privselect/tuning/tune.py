@@ -166,7 +166,7 @@ class Tuning:
             self.recipe.export,
             seed_bits=self.seed_bits,
             timeout=self.timeout,
-            memory=self.memory_limit,
+            memory=self.engine.memory_share if self.memory_limit is None else self.memory_limit,
         )
 
     def _conduct(self, ends: float | None) -> Conduct:

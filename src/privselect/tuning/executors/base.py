@@ -27,6 +27,11 @@ class Engine(ABC):
     can_limit_memory: ClassVar[bool] = True
     notes: ClassVar[tuple[str, ...]] = ()  # what only this engine makes visible, for the certificate
 
+    @property
+    def memory_share(self) -> int | None:
+        """The bytes that one worker may have where nobody says, or None where this engine does not know its machines."""
+        return None
+
     @abstractmethod
     def open(self, work: Work) -> Executor:
         """An executor that knows the work. Its ``shutdown`` stops every worker, also one in the middle of a trial."""

@@ -15,7 +15,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from privselect.errors import ParameterError
 from privselect.tuning.executors.base import Engine
-from privselect.tuning.executors.shipping import be_silent, check_installed, checked_workers, packed, run, start_trackers, unpacked
+from privselect.tuning.executors.shipping import (
+    be_silent,
+    check_installed,
+    checked_workers,
+    packed,
+    run,
+    start_trackers,
+    unpacked,
+    usable_memory,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -42,6 +51,12 @@ class Processes(Engine):
         check_installed("loky", "tune")
         if shutil.which("pgrep") is None:
             check_installed("psutil", "tune")  # loky ends the children of a worker by one of the two
+
+    @property
+    def memory_share(self) -> int | None:
+        """What is there, less a tenth, in equal parts: a trial that asks for more fails, and no worker is killed for it."""
+        there = usable_memory()
+        return None if there is None else max(there * 9 // 10 // self.workers, 2**20)
 
     def open(self, work: Work) -> Executor:
         """Starts all workers at once: how many are busy later is seen, how many there are was said."""

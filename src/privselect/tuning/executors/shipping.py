@@ -31,6 +31,17 @@ def usable_cores() -> int:
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
+def usable_memory() -> int | None:
+    """The memory that this process may use, in bytes: the machine's, or its container's; None where nobody says."""
+    try:
+        there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return None
+    with contextlib.suppress(OSError, ValueError):  # no container, or one without a limit
+        there = min(there, int(Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii")))
+    return there
+
+
 def checked_workers(workers: object) -> int:
     """A number of workers; by default one for each usable core."""
     return usable_cores() if workers is None else int(check_number("workers", workers, whole(1, _MOST_WORKERS)))
