@@ -25,8 +25,11 @@ def demo(out: OutFolder = Path("demo")) -> None:
     from privselect.tuning.demonstration import question
     from privselect.tuning.demonstration import test_accuracy as accuracy
     from privselect.tuning.from_plan import prepared
+    from privselect.tuning.release import check_out
 
     _begin_anew(out)
+    if not out.with_name(f"{out.name}.ledger").exists():
+        check_out(out)  # before the work begins
     file = out.with_name(f"{out.name}.toml")
     asked = PlanFile(**question(out))
     with interruptible():
