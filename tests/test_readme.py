@@ -18,6 +18,10 @@ def blocks_of(page: str) -> list[tuple[str, str]]:
     return re.findall(r"^```(\w+)\n(.*?)^```$", page, flags=re.DOTALL | re.MULTILINE)
 
 
+def files_of(page: str) -> dict[str, str]:
+    return {named[1]: code for _, code in blocks_of(page) if (named := re.match(r"# (\w+\.(?:py|toml))\n", code))}
+
+
 def lines_of(code: str) -> list[str]:
     return code.replace("\\\n", " ").splitlines()
 
@@ -30,9 +34,10 @@ PYTHON = [
     if language == "python"
 ]
 COMMANDS = [line for language, code in BLOCKS if language == "sh" for line in lines_of(code)]
-# One page is read from top to bottom, in one folder: a command may use the file that an earlier one wrote.
+# One page is read from top to bottom, in one folder: a command may use the file that an earlier one wrote, and the files that blocks
+# with a first line such as `# plan.toml` show.
 SESSIONS = [
-    pytest.param(commands, id=name)
+    pytest.param(commands, files_of(page), id=name)
     for name, page in PAGES.items()
     if (commands := [line for kind, code in blocks_of(page) if kind == "sh" for line in lines_of(code) if line.startswith("privselect ")])
 ]
@@ -66,9 +71,11 @@ def test_the_table_of_numbers_is_true():
     assert [float(number) for number in said] == [pytest.approx(number, abs=5e-4) for number in true]
 
 
-@pytest.mark.parametrize("commands", SESSIONS)
-def test_commands_run_one_after_the_other(commands, capsys, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("commands", "files"), SESSIONS)
+def test_commands_run_one_after_the_other(commands, files, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    for name, content in files.items():
+        (tmp_path / name).write_text(content)
     key = ""
     for command in commands:
         with pytest.raises(SystemExit) as stop:

@@ -38,7 +38,7 @@ def test_a_solved_plan_keeps_what_is_to_be_run(tmp_path):
     assert (solved.space, solved.tune) == (read.space, read.tune)
     write_plan(solved.plan(), tmp_path / "again.toml", solved.declared, solved)
     assert (tmp_path / "again.toml").read_bytes() == (tmp_path / "solved.toml").read_bytes()
-    assert solved.promise().declared.score.endswith("plus noise: discrete_gaussian(sigma=8)")
+    assert solved.promise().declared.score.endswith("plus noise: discrete_gaussian(sigma=8, neighbours=add_remove)")
 
 
 def test_the_users_own_words_for_the_score_stay(tmp_path):
