@@ -44,12 +44,14 @@ class Report:
         return self.candidates.inside and all(measured.inside for measured in self.settings)
 
     @property
-    def lines(self) -> tuple[str, str]:
-        """The candidates, and the verdict with how often it is wrong."""
+    def lines(self) -> tuple[str, ...]:
+        """What was wrong on purpose, the candidates, and the verdict with how often it is wrong."""
+        fault = () if self.fault is None else (f"wrong on purpose: {_said(self.fault)}",)
         chosen = self.candidates
         square = f"chi-square {chosen.value:.1f}, at most {chosen.limit:.1f}: {_verdict(inside=chosen.inside)}"
         verdict = "all inside" if self.passed else "not all inside"
         return (
+            *fault,
             f"candidates of two trials of a run, independent: {square}",
             f"{verdict}; each of these {len(self.settings) + 1} tests rejects a correct runner with probability {FALSE_ALARM:.1%}",
         )
@@ -109,6 +111,10 @@ def _share(setting: Setting, selections: int, fault: str | None) -> Measured:
 
 def _candidates(fault: str | None) -> Candidates:
     return measure_candidates(_CANDIDATE_RUNS, Shuffled if fault == WITHOUT_REPLACEMENT else Drawn)
+
+
+def _said(fault: str) -> str:
+    return FAULTS[fault].said if fault in FAULTS else "candidates drawn without replacement"
 
 
 def _plain(measured: Measured) -> dict[str, Any]:
