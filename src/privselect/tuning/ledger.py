@@ -181,8 +181,6 @@ class Ledger:
                 self._connection = _connected(":memory:")
                 _create(self._connection, tombstone)
             else:
-                with self._transaction(keep_journal=False):
-                    self._connection.execute("UPDATE run SET released = released")  # the journal is empty after this
                 _replace(self._where, tombstone)
                 self._connection.close()
                 self._connection = _connected(self._where)
@@ -242,6 +240,12 @@ def _replace(path: Path, tombstone: tuple[object, ...]) -> None:
             made.execute("COMMIT")
         finally:
             made.close()
+        # Between transactions the journal is of no use; one that was left by a kill would outlast the connection.
+        journal = path.with_name(f"{path.name}-journal")
+        if journal.exists():
+            with journal.open("r+b", buffering=0) as old:
+                _overwrite(old)
+            journal.unlink()
         with path.open("r+b", buffering=0) as old:
             part.replace(path)
             sync_folder(path.parent)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import io
 import logging
 import os
 import sys
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,11 +62,12 @@ def silence() -> Iterator[None]:
 def _closed_outputs() -> contextlib.ExitStack:
     undo = contextlib.ExitStack()
     try:
-        for stream in (sys.stdout, sys.stderr):
-            with contextlib.suppress(AttributeError, ValueError, OSError):
-                stream.flush()
+        streams = (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__)
+        _flush(streams)
         for descriptor in (1, 2):
             _redirect(descriptor, undo)
+        # Before the outputs are back: what a trial left in buffers, such as those of a stream that a library had kept.
+        undo.callback(_flush, streams)
         undo.enter_context(contextlib.redirect_stdout(_Nowhere()))
         undo.enter_context(contextlib.redirect_stderr(_Nowhere()))
         undo.callback(logging.disable, logging.root.manager.disable)
@@ -74,6 +76,14 @@ def _closed_outputs() -> contextlib.ExitStack:
         undo.close()
         raise
     return undo
+
+
+def _flush(streams: tuple[Any, ...]) -> None:
+    for stream in streams:
+        with contextlib.suppress(AttributeError, ValueError, OSError):
+            stream.flush()
+    with contextlib.suppress(AttributeError, TypeError, OSError):
+        ctypes.CDLL(None).fflush(None)  # the buffers of libraries in C
 
 
 def _redirect(descriptor: int, undo: contextlib.ExitStack) -> None:

@@ -1,0 +1,141 @@
+"""A run of the tuner that can be killed: a process that imports privselect once and makes each run in a child, which it kills.
+
+It reads one JSON line for each child: the folder, the executor, and when to kill it: after so many seconds, or at the n-th line that
+is executed in one of the tuner's functions. It answers with the exit code, -9 where the kill came in time, and the seconds it took.
+"""
+
+import contextlib
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+import privselect as ps
+from privselect.counts import Count
+from privselect.errors import PrivselectError
+
+LAW = ps.Geometric(mean=30)
+DATA = {"x": np.arange(50.0), "y": np.arange(50) % 3}
+SECRETS_NAME = "the ledgers"
+
+
+class Objective:
+    """A few milliseconds; tells a file of the test which trial it is; loses its own worker once where told to."""
+
+    def __init__(self, folder):
+        self.folder = Path(folder)
+
+    def __call__(self, candidate, data, randomness):
+        trial = f"{randomness.integer(128):032x}"
+        appended(self.folder / "calls", trial)
+        rng = randomness.numpy()
+        time.sleep(0.005 + 0.01 * rng.random())
+        with contextlib.suppress(FileNotFoundError):
+            (self.folder / "lose a worker").unlink()  # by one worker alone, once
+            os.kill(os.getpid(), signal.SIGKILL)
+        score = float(rng.normal() + 0.1 * candidate["depth"])
+        if score < -1.0:
+            raise ValueError("a failure, as happens")
+        return score, {"weights": rng.normal(size=40) + data["x"].mean(), "trial": np.array(trial)}
+
+
+def tuned(folder, executor, **options):
+    """The run: always the same call, whether it begins the run or goes on with it."""
+    return ps.tune(
+        Objective(folder),
+        {"rate": ps.LogUniform(1e-3, 1.0), "depth": ps.Choice([1, 2, 3], ["1/2", "1/3", "1/6"])},
+        data=DATA,
+        mechanism=ps.Gaussian(sigma=4),
+        count=LAW,
+        score="public",
+        delta=1e-6,
+        export="arrays",
+        fallback={"weights": np.zeros(40)},
+        executor=executor,
+        workers=None if executor == "serial" else 2,
+        ledger=Path(folder) / SECRETS_NAME,
+        out=Path(folder) / "released",
+        insecure_seed=6,
+        **options,
+    )
+
+
+def appended(path, line):
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.write(descriptor, f"{line}\n".encode())
+    os.close(descriptor)
+
+
+def spied_draws(folder):
+    """Every draw of K is written to a file of the test, before it is used."""
+    original = Count.sample
+
+    def sample(law, entropy=None):
+        drawn = original(law, entropy)
+        appended(Path(folder) / "draws", drawn)
+        return drawn
+
+    Count.sample = sample
+
+
+def killed_at_line(function, number):
+    """Kill this process when the n-th line within the function is about to be executed, functions that it calls left aside."""
+    left = number
+
+    def lines(_frame, event, _argument):
+        nonlocal left
+        if event == "line":
+            left -= 1
+            if left < 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return lines
+
+    def calls(frame, _event, _argument):
+        code = frame.f_code
+        here = code.co_qualname == function and "tuning" in code.co_filename
+        return lines if here else None
+
+    sys.settrace(calls)
+
+
+def child(order):
+    spied_draws(order["folder"])
+    if order.get("function"):
+        killed_at_line(order["function"], order["number"])
+    try:
+        tuned(order["folder"], order["executor"])
+    except PrivselectError as error:
+        appended(Path(order["folder"]) / "refused", str(error))
+        os._exit(3)
+    except BaseException as error:  # noqa: BLE001 - told to the test
+        appended(Path(order["folder"]) / "refused", repr(error))
+        os._exit(4)
+    os._exit(0)
+
+
+def conducted(order):
+    begun = time.monotonic()
+    process = os.fork()
+    if process == 0:
+        child(order)
+    if order.get("after") is not None:
+        time.sleep(order["after"])
+        os.kill(process, signal.SIGKILL)  # not waited for yet, so the number is still its own
+    _, status = os.waitpid(process, 0)
+    return {"code": os.waitstatus_to_exitcode(status), "seconds": time.monotonic() - begun}
+
+
+def main():
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    print("ready", file=answers, flush=True)
+    for line in sys.stdin:
+        print(json.dumps(conducted(json.loads(line))), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    main()
