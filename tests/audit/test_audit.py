@@ -24,7 +24,7 @@ N = 10_000  # selections on each data set for a fault
 def by_hand(case, data, secret):
     """The best piece of K trials, without the runner."""
     trials = draw_trials(case.setting.law(), secret)
-    pieces = [case({}, data, Randomness(derived(secret, "trial", slot)))[1] for slot in range(trials)]
+    pieces = [case({}, data, Randomness(derived(derived(secret, "trial", slot), "objective")))[1] for slot in range(trials)]
     return min(pieces, default=None)
 
 
