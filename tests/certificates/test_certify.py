@@ -221,3 +221,19 @@ def test_the_shared_curve_is_that_of_the_selection():
     for epsilon in (0.0, 0.5, 1.0, 1.5, 2.0):
         found = chosen.delta_at(epsilon)
         assert found.lower <= upper(epsilon) <= found.upper * (1 + 2e-3)  # what the mesh leaves open
+
+
+def test_the_time_is_that_of_the_environment_where_it_says_one(monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    made = [ps.certify("gaussian(sigma=4)", delta=1e-6) for _ in range(2)]
+    assert made[0].made == "2023-11-14T22:13:20Z"
+    assert made[0].to_json() == made[1].to_json()
+    assert ps.verify(made[0]).holds
+
+
+@pytest.mark.parametrize("time", ["", "now", "-1", "1.5", "1e9", "253402300800", "9" * 5000, "\u0661"])
+def test_a_time_of_the_environment_that_is_none_is_refused(monkeypatch, time):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", time)
+    with pytest.raises(ParameterError, match="SOURCE_DATE_EPOCH must be a whole number of seconds since 1970") as caught:
+        ps.certify("gaussian(sigma=4)", delta=1e-6)
+    assert len(str(caught.value)) < 300

@@ -160,6 +160,7 @@ class Watched:
         if released:
             assert (secret, trials, done) == (None, None, set())
             assert out.exists()
+            self.ended = True  # also where the kill came between that and the end of the process
             return
         assert (secret, trials) == (self.known or (secret, trials))
         assert self.done <= done <= set(range(trials))

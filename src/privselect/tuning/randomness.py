@@ -59,7 +59,7 @@ class Randomness:
         generator.manual_seed(0)  # a valid state, whose words are then replaced; the next number makes new ones of them
         state = generator.get_state().numpy().copy()
         words = state[_TORCH_START : _TORCH_START + 8 * _TORCH_WORDS].view("<u8")
-        stream = self.stream("torch")
+        stream = Stream(self._derived("torch"))
         words[:] = [stream.getrandbits(32) for _ in range(_TORCH_WORDS)]
         generator.set_state(torch.from_numpy(state))
         return generator
@@ -72,7 +72,7 @@ class Randomness:
                 f"`bits` must be at least {self._bits}, got {wanted}: a trainer that takes fewer than {ENOUGH_BITS} bits is declared "
                 f"with seed_bits={wanted}, which stands in the certificate"
             )
-        return self.stream(f"integer{wanted}").getrandbits(wanted)
+        return Stream(self._derived(f"integer{wanted}")).getrandbits(wanted)
 
     def _whole(self, name: str) -> int:
         return int.from_bytes(self._derived(name), "big")

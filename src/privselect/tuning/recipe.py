@@ -108,6 +108,10 @@ def trial_mechanism(
     if isinstance(given, Mechanism):
         _check_own(own, given, score)
         return _check_score(given, score), None
+    if not callable(given):
+        raise ParameterError(
+            f"`mechanism` must be a mechanism such as gaussian(sigma=4), or a function of the candidate, got {shown(given)}"
+        )
     listed = space.listed()
     if listed is None:
         raise ParameterError(

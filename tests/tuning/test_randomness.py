@@ -1,0 +1,116 @@
+"""The randomness of a trial: the same each time, and all of its bits used."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from privselect.errors import ParameterError
+from privselect.tuning.randomness import Randomness
+from privselect.tuning.streams import Stream, derived
+
+SEED = bytes(range(32))
+FALSE_ALARM = 1e-6  # of each statistical test here; the seeds are fixed, so that a run that passed passes again
+
+
+def flipped(seed, bit):
+    changed = bytearray(seed)
+    changed[bit // 8] ^= 1 << bit % 8
+    return bytes(changed)
+
+
+def all_of(randomness):
+    return (
+        randomness.numpy().integers(2**63, size=4).tolist(),
+        [randomness.python().getrandbits(128)],
+        [randomness.stream().getrandbits(256)],
+        [randomness.stream("another").getrandbits(256)],
+        [randomness.integer()],
+        [randomness.integer(4096)],
+    )
+
+
+def test_every_generator_is_the_same_each_time():
+    assert all_of(Randomness(SEED)) == all_of(Randomness(SEED))
+    randomness = Randomness(SEED)
+    assert randomness.numpy().normal() == randomness.numpy().normal()
+
+
+@pytest.mark.parametrize("bit", [0, 63, 64, 127, 128, 200, 255])
+def test_one_bit_of_the_seed_changes_every_generator(bit):
+    for mine, other in zip(all_of(Randomness(SEED)), all_of(Randomness(flipped(SEED, bit))), strict=True):
+        assert mine != other
+
+
+def test_generators_of_different_names_have_nothing_in_common():
+    randomness = Randomness(SEED)
+    names = ["stream", "numpy", "python", "torch", "score", "integer128", "a name of more than sixteen letters", "", "größe"]
+    drawn = {randomness.stream(name).getrandbits(256) for name in names}
+    assert len(drawn) == len(names)
+    assert not drawn & {int.from_bytes(derived(SEED, name), "big") for name in ("numpy", "python", "torch")}
+    assert randomness.integer() not in {number >> 128 for number in drawn} | {number % 2**128 for number in drawn}
+
+
+def test_numpy_and_python_are_seeded_with_256_bits(monkeypatch):
+    given = []
+    sequence = np.random.SeedSequence
+    monkeypatch.setattr(np.random, "SeedSequence", lambda entropy, **rest: given.append(entropy) or sequence(entropy, **rest))
+    for number in range(20):
+        Randomness(derived(SEED, "test", number)).numpy()
+    assert max(given).bit_length() > 250
+
+
+def test_a_short_seed_is_refused_unless_it_is_declared():
+    with pytest.raises(ParameterError, match=r"`bits` must be at least 128, got 32.*seed_bits=32"):
+        Randomness(SEED).integer(32)
+    assert Randomness(SEED, seed_bits=32).integer(32) < 2**32
+    assert Randomness(SEED, seed_bits=32).integer(64) < 2**64
+    with pytest.raises(ParameterError, match="`bits` must be at least 32"):
+        Randomness(SEED, seed_bits=32).integer(31)
+
+
+@pytest.mark.parametrize("seed", [bytes(15), b"", "text" * 10, 7])
+def test_what_is_no_seed_is_refused_without_being_shown(seed):
+    with pytest.raises(ParameterError, match="`seed` must be at least 16 bytes") as caught:
+        Randomness(seed)
+    assert "texttext" not in str(caught.value)
+
+
+def test_a_stream_is_uniform_however_it_is_cut():
+    whole = Stream(SEED).getrandbits(3000)
+    stream, at, pieces = Stream(SEED), 0, 0
+    for size in (1, 0, 53, 7, 512, 511, 513, 1, 64, 1024):
+        pieces |= stream.getrandbits(size) << at
+        at += size
+    assert pieces == whole % 2**at
+    # A chi-square of 20000 bytes, false alarm 1e-6.
+    counts = np.bincount(np.frombuffer(Stream(SEED).getrandbits(160_000).to_bytes(20_000, "big"), dtype=np.uint8), minlength=256)
+    assert stats.chisquare(counts).pvalue > FALSE_ALARM
+
+
+@pytest.mark.opacus
+def test_the_whole_state_of_a_torch_generator_is_drawn():
+    torch = pytest.importorskip("torch")
+    mine, other = Randomness(SEED).torch(), Randomness(flipped(SEED, 255)).torch()
+    assert torch.equal(mine.get_state(), Randomness(SEED).torch().get_state())
+    words = [generator.get_state().numpy()[24 : 24 + 8 * 624].view("<u8") for generator in (mine, other)]
+    assert np.mean(words[0] != words[1]) > 0.99
+    assert words[0].max() < 2**32
+    # manual_seed keeps 32 bits or 64: no seed of that kind gives this state.
+    seeded = torch.Generator()
+    seeded.manual_seed(Randomness(SEED).integer() % 2**63)
+    assert not torch.equal(seeded.get_state(), mine.get_state())
+    assert not torch.equal(torch.rand(10, generator=mine), torch.rand(10, generator=other))
+
+
+@pytest.mark.opacus
+def test_a_torch_generator_draws_normal_and_uniform_numbers():
+    # Kolmogorov-Smirnov of 20000 numbers each, false alarm 1e-6.
+    torch = pytest.importorskip("torch")
+    generator = Randomness(SEED).torch()
+    normal = torch.normal(0.0, 1.0, (20_000,), generator=generator).numpy()
+    uniform = torch.rand(20_000, generator=generator).numpy()
+    assert stats.kstest(normal, "norm").pvalue > FALSE_ALARM
+    assert stats.kstest(uniform, "uniform").pvalue > FALSE_ALARM
+    # Mean and variance within 5 standard errors, which are 1/sqrt(n) and sqrt(2/n); false alarm 1.2e-6.
+    assert abs(normal.mean()) < 5 / 20_000**0.5
+    assert abs(normal.var() - 1.0) < 5 * (2 / 20_000) ** 0.5
