@@ -8,34 +8,32 @@ import pytest
 
 import privselect as ps
 from privselect.audit.candidates import measure_candidates
-from privselect.audit.coordinator import OPTIONS, correct, job, released
+from privselect.audit.coordinator import OPTIONS, SPACE, correct, job, released
 from privselect.audit.faults import FAULTS, Shuffled, resumed
 from privselect.audit.measure import measure
 from privselect.audit.settings import DATA_SETS, SETTINGS
 from privselect.audit.worst_case import worst_case
 from privselect.tuning.draw import draw_trials
-from privselect.tuning.randomness import Randomness
-from privselect.tuning.streams import derived
+from privselect.tuning.runner import Drawn
 
 MILLION = 1_000_000
 N = 10_000  # selections on each data set for a fault
 
 
-def by_hand(case, data, secret):
-    """The best piece of K trials, without the runner."""
-    trials = draw_trials(case.setting.law(), secret)
-    pieces = [case({}, data, Randomness(derived(derived(secret, "trial", slot), "objective")))[1] for slot in range(trials)]
-    return min(pieces, default=None)
+def by_hand(here, secret):
+    """The best piece of K trials, without the runner and the ledger."""
+    drawn = Drawn(secret, draw_trials(here.count, secret), SPACE)
+    outcomes = [here.work.outcome(drawn.candidate(slot), drawn.seed(slot)) for slot in range(drawn.trials)]
+    return min((int.from_bytes(outcome.artifact, "big") for outcome in outcomes), default=None)
 
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=str)
 @pytest.mark.parametrize("data", DATA_SETS)
 def test_a_selection_releases_the_best_of_its_trials_also_when_resumed(setting, data, draw_secret):
-    case = worst_case(setting)
-    here = job(case, data)
+    here = job(worst_case(setting), data)
     for _ in range(100):
         secret = draw_secret()
-        expected = by_hand(case, data, secret)
+        expected = by_hand(here, secret)
         assert released(here, correct, secret) == expected
         assert released(here, resumed, secret) == expected
 
