@@ -196,7 +196,8 @@ class Ledger:
     def _transaction(self, *, keep_journal: bool = True) -> Iterator[None]:
         """All or nothing. What it changes stays readable in SQLite's journal until the next one, unless that is not to be kept."""
         with _told(self._where):
-            self._connection.execute(f"PRAGMA journal_size_limit = {-1 if keep_journal else 0}")
+            if self._where is not None:
+                self._connection.execute(f"PRAGMA journal_size_limit = {-1 if keep_journal else 0}")
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield

@@ -76,7 +76,6 @@ class Runner:
         total = self._drawn.trials if self._conduct.slots is None else self._conduct.slots
         missing = self._ledger.missing(total)
         room = _AHEAD * self._conduct.engine.workers
-        self._executor = self._conduct.engine.open(work)  # also where no trial is missing: starting up must not tell that K is 0
         try:
             self._executor = self._conduct.engine.open(work)  # also where K is 0: whether work can be shipped must not tell
             while True:
