@@ -27,20 +27,15 @@ from privselect.tuning.streams import derived
 SCRIPT = Path(__file__).with_name("tuned_run.py")
 LEDGERS = "the ledgers"
 FILES = ["certificate.json", "model.npz", "plan.json", "release.json"]
-# Functions in which a child is killed at any of their lines, and about how many lines they execute in a run.
+# Where a child is killed at any line, and about how many lines are executed there in a run.
 AIMED = {
-    "Ledger.begin": 4,
-    "Ledger.bind": 3,
-    "Ledger.record": 250,
-    "Ledger._transaction": 300,
-    "_create": 10,
-    "Tuning.run": 14,
-    "Tuning._begin": 16,
-    "Tuning._release": 20,
-    "write_folder": 40,
-    "Ledger.destroy_secrets": 12,
-    "_replace": 20,
-    "_overwrite": 6,
+    "open_run": 50,
+    "begin": 40,
+    "bind": 15,
+    "record": 700,
+    "release": 90,
+    "write_folder": 60,
+    "destroy_secrets": 70,
 }
 MOST_KILLS_OF_A_RUN = 8
 EXECUTORS = [
@@ -183,8 +178,8 @@ def moment(rng, seconds):
     """When to kill: half of the time anywhere in a run, half of the time at a line that matters."""
     if rng.random() < 0.5:
         return {"after": rng.uniform(0.0, seconds)}
-    function = rng.choice(list(AIMED))
-    return {"function": function, "number": rng.randrange(AIMED[function])}
+    aim = rng.choice(list(AIMED))
+    return {"within": aim, "line": rng.randrange(AIMED[aim])}
 
 
 def killed_often(conductor, uninterrupted, executor, folder, rng, kills):
@@ -211,8 +206,8 @@ def test_a_run_that_is_killed_three_times_releases_the_same(conductor, uninterru
     expected, seconds = uninterrupted
     run = Watched(conductor, executor, tmp_path / "run", expected)
     run.child(after=seconds / 2)
-    run.child(function="Ledger.record", number=17)
-    run.child(function="write_folder", number=9)
+    run.child(within="record", line=170)
+    run.child(within="write_folder", line=9)
     assert run.kills == 3
     assert run.known is not None
     run.finish()
@@ -221,9 +216,9 @@ def test_a_run_that_is_killed_three_times_releases_the_same(conductor, uninterru
 def test_a_kill_while_secrets_are_destroyed_leaves_a_run_or_a_tombstone(conductor, uninterrupted, tmp_path):
     expected, _ = uninterrupted
     run = Watched(conductor, "serial", tmp_path / "run", expected)
-    run.child(function="_replace", number=1)
+    run.child(within="replace", line=1)
     assert (run.folder / "released").exists()
-    run.child(function="_overwrite", number=7)  # of the file that held the run: its journal was overwritten before
+    run.child(within="overwrite", line=7)  # of the file that held the run: its journal was overwritten before
     assert run.kills == 2
     assert not [path for path in (run.folder / LEDGERS).iterdir() if run.known[0] in path.read_bytes()]
 

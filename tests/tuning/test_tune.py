@@ -190,6 +190,25 @@ def equal(*_):
     return 1.0, None
 
 
+@pytest.mark.parametrize("trials", [0, 1, 3])
+def test_an_executor_is_opened_once_whatever_k_is_and_closed_as_often(trials, monkeypatch):
+    events = []
+    serial = module.read_engine("serial")
+    opened = type(serial).open
+
+    def watched(engine, work):
+        executor = opened(engine, work)
+        events.append("opened")
+        monkeypatch.setattr(executor, "shutdown", lambda **_: events.append("closed"))
+        return executor
+
+    monkeypatch.setattr(type(serial), "open", watched)
+    ledger = Ledger.in_memory()
+    ledger.begin(Begun("p", "c", None, bytes(32), trials, None, released=False))
+    Runner(ledger, Drawn(bytes(32), trials, Space(SPACE)), Conduct(serial)).run(Work(equal, None))
+    assert events == ["opened", "closed"]
+
+
 # -- interrupted and resumed --------------------------------------------------------------------------------------------------
 
 

@@ -17,6 +17,9 @@ import numpy as np
 import privselect as ps
 from privselect.counts import Count
 from privselect.errors import PrivselectError
+from privselect.tuning import ledger as ledger_module
+from privselect.tuning import tune as tune_module
+from privselect.tuning.ledger import Ledger
 
 LAW = ps.Geometric(mean=30)
 DATA = {"x": np.arange(50.0), "y": np.arange(50) % 3}
@@ -82,9 +85,23 @@ def spied_draws(folder):
     Count.sample = sample
 
 
-def killed_at_line(function, number):
-    """Kill this process when the n-th line within the function is about to be executed, functions that it calls left aside."""
-    left = number
+AIMED = {
+    "open_run": (tune_module, "open_run"),
+    "begin": (Ledger, "begin"),
+    "bind": (Ledger, "bind"),
+    "record": (Ledger, "record"),
+    "release": (tune_module.Tuning, "_release"),
+    "write_folder": (tune_module, "write_folder"),
+    "destroy_secrets": (Ledger, "destroy_secrets"),
+    "replace": (ledger_module, "_replace"),
+    "overwrite": (ledger_module, "_overwrite"),
+}
+
+
+def killed_at_line(aim, number):
+    """Kill this process when the n-th line within the function is about to be executed, the tuner's functions that it calls included."""
+    owner, name = AIMED[aim]
+    function, left = getattr(owner, name), number
 
     def lines(_frame, event, _argument):
         nonlocal left
@@ -94,18 +111,20 @@ def killed_at_line(function, number):
                 os.kill(os.getpid(), signal.SIGKILL)
         return lines
 
-    def calls(frame, _event, _argument):
-        code = frame.f_code
-        here = code.co_qualname == function and "tuning" in code.co_filename
-        return lines if here else None
+    def traced(*arguments, **named):
+        sys.settrace(lambda frame, *_: lines if "tuning" in frame.f_code.co_filename else None)
+        try:
+            return function(*arguments, **named)
+        finally:
+            sys.settrace(None)
 
-    sys.settrace(calls)
+    setattr(owner, name, traced)
 
 
 def child(order):
     spied_draws(order["folder"])
-    if order.get("function"):
-        killed_at_line(order["function"], order["number"])
+    if order.get("within"):
+        killed_at_line(order["within"], order["line"])
     try:
         tuned(order["folder"], order["executor"])
     except PrivselectError as error:

@@ -77,7 +77,7 @@ class Runner:
         missing = self._ledger.missing(total)
         room = _AHEAD * self._conduct.engine.workers
         try:
-            self._executor = self._conduct.engine.open(work)  # also where K is 0: whether work can be shipped must not tell
+            self._executor = self._conduct.engine.open(work)  # also where no trial is missing: starting up must not tell that K is 0
             while True:
                 self._fill(missing, room, work)
                 if not self._in_flight:
@@ -102,7 +102,7 @@ class Runner:
     def _submit(self, slot: int, work: Work) -> None:
         if self._executor is None:
             self._executor = self._conduct.engine.open(work)
-        candidate = _drawn_candidate(self._drawn, slot)
+        candidate = self._drawn.candidate(slot)
         try:
             future = self._executor.submit(_in_worker, candidate, self._drawn.seed(slot))
         except (KeyboardInterrupt, AbortedError):
@@ -172,10 +172,3 @@ def _check_able(raised: BaseException | None) -> None:
     """A worker that cannot have the work says so, and no other would fare better."""
     if isinstance(raised, ParameterError):
         raise AbortedError(f"{raised}; nothing is released, and the run can be resumed") from None
-
-
-def _drawn_candidate(drawn: Drawn, slot: int) -> Candidate:
-    try:
-        return drawn.candidate(slot)
-    except Exception as error:  # noqa: BLE001 - of the user's own function; what it says may tell which draw it was
-        raise AbortedError(f"the space could not draw a candidate ({type(error).__name__}); nothing is released") from None
