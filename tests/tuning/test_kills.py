@@ -5,7 +5,6 @@ code where a run begins, records, releases and destroys its secrets, until one c
 """
 
 import contextlib
-import importlib.util
 import json
 import os
 import random
@@ -38,15 +37,7 @@ AIMED = {
     "destroy_secrets": 70,
 }
 MOST_KILLS_OF_A_RUN = 8
-EXECUTORS = [
-    "serial",
-    pytest.param(
-        "processes",
-        marks=pytest.mark.skipif(
-            importlib.util.find_spec("privselect.tuning.executors.processes") is None, reason="the engine is not there"
-        ),
-    ),
-]
+EXECUTORS = ["serial", "processes"]
 
 
 class Conductor:
@@ -224,15 +215,13 @@ def test_a_kill_while_secrets_are_destroyed_leaves_a_run_or_a_tombstone(conducto
 
 
 def test_a_lost_worker_changes_nothing(conductor, uninterrupted, tmp_path):
-    if importlib.util.find_spec("privselect.tuning.executors.processes") is None:
-        pytest.skip("the engine is not there")
     run = Watched(conductor, "processes", tmp_path / "run", uninterrupted[0])
     (run.folder / "lose a worker").touch()
     run.finish()
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize(("executor", "share"), [(EXECUTORS[0], 120), pytest.param("processes", 80, marks=EXECUTORS[1].marks)])
+@pytest.mark.parametrize(("executor", "share"), [("serial", 120), ("processes", 80)])
 def test_two_hundred_kills(conductor, uninterrupted, executor, share, tmp_path, campaign):
     rng = random.Random(20) if os.environ.get("CI") else random.SystemRandom()  # noqa: S311 - of moments, not of secrets
     runs = killed_often(conductor, uninterrupted, executor, tmp_path, rng, campaign(share))

@@ -26,15 +26,7 @@ from privselect.tuning.trial import Outcome, Work, perform
 SCRIPT = Path(__file__).with_name("secret_run.py")
 CANARY = "canary-4711"
 SECRET = bytes(range(100, 132))
-EXECUTORS = [
-    "serial",
-    pytest.param(
-        "processes",
-        marks=pytest.mark.skipif(
-            importlib.util.find_spec("privselect.tuning.executors.processes") is None, reason="the engine is not there"
-        ),
-    ),
-]
+EXECUTORS = ["serial", "processes"]
 
 
 def run(kind, place, seed, executor="serial"):
