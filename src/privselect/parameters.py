@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
-Leaks = Literal["more", "less", "mostly more"]
+Leaks = Literal["more", "less", "mostly more", "mostly less"]
 
 _MOST_DIGITS = 1000  # of a Decimal that is to be exact
 _LONG_BITS = 256  # about 77 digits: a longer whole number is shown by its size
@@ -133,9 +133,7 @@ def check_several(name: str, values: object, wanted: str) -> tuple[Any, ...]:
         raise ParameterError(f"`{name}` must be {wanted}, got {shown(values)}") from None
 
 
-def parameter(
-    allowed: Range, *, leaks: Literal["more", "less", "mostly more"] | None = None, default: Any = dataclasses.MISSING, **options: Any
-) -> Any:
+def parameter(allowed: Range, *, leaks: Leaks | None = None, default: Any = dataclasses.MISSING, **options: Any) -> Any:
     """A dataclass field whose value must lie in ``allowed``; ``None`` passes where it is the default.
 
     ``leaks`` says what a greater value does to the leak, for those who solve for it; None where it may do either. More trials mostly

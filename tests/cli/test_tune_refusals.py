@@ -171,7 +171,7 @@ def begun(project):
 def test_changed_data_is_refused_and_the_right_data_released(begun):
     records = (begun.folder / "records.txt").read_text()
     (begun.folder / "records.txt").write_text(records + " 2")
-    assert "the data is not what the run was begun on" in begun.refused()
+    assert "the data, or the objective, is not what the run was begun with" in begun.refused()
     (begun.folder / "records.txt").write_text(records)
     assert begun.tune()[0] == 0
 

@@ -2,9 +2,11 @@
 
 import copy
 import dataclasses
+import functools
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ import pytest
 import privselect as ps
 from privselect.errors import ParameterError
 from privselect.tuning.domination import leaks_at_most
-from privselect.tuning.fingerprint import fingerprint
+from privselect.tuning.fingerprint import feature, fingerprint
 
 KEY = bytes(32)
 ARRAY = np.arange(24.0).reshape(4, 6)
@@ -28,6 +30,35 @@ def changed(index):
 class Records:
     x: object
     y: object
+
+
+@dataclasses.dataclass(frozen=True)
+class Frozen:
+    noise: float
+
+    def __call__(self, _candidate, _data, _randomness):
+        return self.noise, None
+
+
+class Counting:
+    def __init__(self):
+        self.calls = 0
+
+    def __call__(self, _candidate, _data, _randomness):
+        self.calls += 1
+        return 0.0, None
+
+
+@dataclasses.dataclass
+class Loaded:
+    path: str
+
+    def __post_init__(self):
+        self.rows = []
+
+
+def closed_over(noise):
+    return lambda _c, _d, _r: (noise, None)
 
 
 MASKED = np.ma.masked_array([1.0, 2.0], mask=[False, True])
@@ -111,3 +142,40 @@ STEPS = ps.DPSGD(noise_multiplier=1.0, sampling_probability=0.01, steps=100)
 )
 def test_only_what_is_certain_to_leak_less_is_covered(mechanism, declared, certain):
     assert leaks_at_most(mechanism, declared) is certain
+
+
+def noisy(_candidate, _data, _randomness, *, noise):
+    return noise, None
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (functools.partial(noisy, noise=4), functools.partial(noisy, noise=0)),
+        (lambda _c, _d, _r: (4, None), lambda _c, _d, _r: (0, None)),
+        (Frozen(4), Frozen(0)),
+        (closed_over(4), closed_over(0)),
+    ],
+    ids=["partial", "lambda", "frozen dataclass", "closure"],
+)
+def test_an_objective_that_changed_is_another_one(one, other):
+    assert fingerprint(feature(one), KEY) != fingerprint(feature(other), KEY)
+    assert fingerprint(feature(one), KEY) == fingerprint(feature(one), KEY)
+
+
+def test_what_an_objective_counts_or_keeps_is_not_part_of_it():
+    counts = Counting()
+    before = fingerprint(feature(counts), KEY)
+    counts(None, None, None)
+    assert fingerprint(feature(counts), KEY) == before
+
+
+def test_attributes_that_are_no_fields_count():
+    one, other = Loaded("a"), Loaded("a")
+    other.rows = [1]
+    assert fingerprint(one, KEY) != fingerprint(other, KEY)
+
+
+def test_a_path_is_not_data():
+    with pytest.raises(ParameterError, match="`data` must be the data itself, not the path of a file"):
+        fingerprint({"train": Path("records.csv")}, KEY)

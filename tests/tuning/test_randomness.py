@@ -29,10 +29,19 @@ def all_of(randomness):
     )
 
 
-def test_every_generator_is_the_same_each_time():
+def test_a_trial_that_is_run_again_gets_the_same_generators():
     assert all_of(Randomness(SEED)) == all_of(Randomness(SEED))
+    mine, other = Randomness(SEED), Randomness(SEED)
+    assert [mine.numpy().normal() for _ in range(3)] == [other.numpy().normal() for _ in range(3)]
+
+
+def test_a_generator_that_is_asked_for_twice_is_another_one():
+    """Noise that is drawn twice from one generator cancels out in a difference."""
     randomness = Randomness(SEED)
-    assert randomness.numpy().normal() == randomness.numpy().normal()
+    drawn = [all_of(randomness) for _ in range(4)]
+    for generators in zip(*drawn, strict=True):
+        assert len({repr(numbers) for numbers in generators}) == 4
+    assert len({randomness.stream("a").getrandbits(128) for _ in range(4)} | {randomness.stream("b").getrandbits(128)}) == 5
 
 
 @pytest.mark.parametrize("bit", [0, 63, 64, 127, 128, 200, 255])

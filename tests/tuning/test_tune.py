@@ -248,7 +248,7 @@ def interrupt(tuned, **given):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"data": {**DATA, "x": np.arange(20.0) + (np.arange(20) == 7)}}, "the data is not what the run was begun on"),
+        ({"data": {**DATA, "x": np.arange(20.0) + (np.arange(20) == 7)}}, "the data, or the objective, is not what the run was begun with"),
         ({"data": None}, "whose `data` was not given cannot be resumed"),
         ({"delta": 1e-7}, "another budget"),
         ({"epsilon": 3.0}, "another budget"),
@@ -286,7 +286,7 @@ def test_a_run_begun_without_data_is_not_resumed_with_data(tuned):
     calls = []
     with pytest.raises(KeyboardInterrupt):
         tuned(trial, data=None)
-    with pytest.raises(LedgerError, match="not what the run was begun on"):
+    with pytest.raises(LedgerError, match="not what the run was begun with"):
         tuned(trial)
 
 

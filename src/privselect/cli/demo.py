@@ -39,8 +39,8 @@ def demo(out: OutFolder = Path("demo")) -> None:
         print(answer.summary())
         print(f"plan written to {file}; run it with `privselect tune {file}`, as here:\n")
         release = run_prepared(prepared(read_plan(file)))
-        with working("drawing"):
-            _draw(release.certificate, out)
+    with working("drawing"):
+        _draw(release.certificate, out)
     print_release(release, file, as_json=False)
     if release.candidate is not None:
         print(f"accuracy   {accuracy(release.artifact):.3f} on test digits that no trial has seen")

@@ -57,9 +57,13 @@ def tune(
         "workers": workers,
         "insecure_seed": insecure_seed,
     }
-    file = read_closed_plan(plan)
 
     from privselect.tuning.names import importable
+    from privselect.tuning.runs import DEFAULT
+
+    file = read_closed_plan(plan)
+    if ledger is None and (file.tune is None or file.tune.ledger is None):
+        options["ledger"] = str(plan.absolute().parent / DEFAULT)  # wherever the command is given, the same plan finds its runs
 
     with importable(plan.parent):
         if dry_run:

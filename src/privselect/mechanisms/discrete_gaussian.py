@@ -47,7 +47,7 @@ class DiscreteGaussian(StatedMechanism):
     text_name = "discrete_gaussian"
     sensitivity = "whole-valued, sensitivity 1"
 
-    sigma: float = parameter(Range(0.0, 1e6, low_open=True, high_open=False), leaks="less")
+    sigma: float = parameter(Range(0.0, 1e6, low_open=True, high_open=False), leaks="mostly less")
 
     def _make_brackets(self) -> tuple[Bracket, ...]:
         width = max(int(CELL * self.sigma), 1)  # outcomes in a cell

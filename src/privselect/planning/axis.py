@@ -66,7 +66,7 @@ class Axis:
 
 def axis_of(hole: Hole) -> Axis:
     """The axis of a parameter that is left open, by its range and by what it does to the leak."""
-    allowed, less = hole.allowed, hole.leaks == "less"
+    allowed, less = hole.allowed, hole.leaks in {"less", "mostly less"}
     if allowed is None:
         raise TypeError(f"`{hole.parameter}` has no range")  # asked before
     low, high = allowed.low, allowed.high

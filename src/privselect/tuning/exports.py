@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from privselect.parameters import shown
 from privselect.tuning.space import named
 
 _KINDS = ("arrays", "safetensors")
+_NAME = re.compile(r"\w+(\.\w+)*")
 
 
 @dataclass(frozen=True)
@@ -64,13 +66,21 @@ def arrays_from_bytes(content: bytes) -> Any:
 def _checked_arrays(artifact: Any) -> dict[str, Any]:
     import numpy as np
 
-    if not isinstance(artifact, Mapping) or not all(isinstance(name, str) and name.isidentifier() for name in artifact):
+    if not isinstance(artifact, Mapping):
         raise ParameterError(f"an artifact of arrays must be a table of names and arrays, got a {type(artifact).__name__}")
-    arrays = {name: np.asarray(artifact[name], order="C") for name in sorted(artifact)}
+    for name in artifact:
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            raise ParameterError(f"an artifact of arrays must have names such as weights or layers.0.bias, got {shown(name)}")
+    arrays = {name: np.asarray(_plain_array(artifact[name]), order="C") for name in sorted(artifact)}
     for name, array in arrays.items():
         if array.dtype.kind not in "biufcSU":
             raise ParameterError(f"an artifact of arrays must hold numbers or text, got {name} of type {array.dtype}")
     return arrays
+
+
+def _plain_array(value: Any) -> Any:
+    """A torch tensor as an array, also one that is still part of a graph."""
+    return value.detach().cpu().numpy() if hasattr(value, "detach") and hasattr(value, "cpu") else value
 
 
 @dataclass(frozen=True)

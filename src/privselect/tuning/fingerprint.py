@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import pickle
 from collections.abc import Mapping
 from hashlib import blake2b
+from pathlib import PurePath
+from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -34,10 +37,13 @@ def _feed(state: Any, value: Any) -> None:
         _feed_all(state, "mapping", [part for pair in value.items() for part in pair])
     elif isinstance(value, set | frozenset):  # in whatever order this process has them
         _piece(state, type(value).__name__, b"".join(sorted(fingerprint(entry, b"entry") for entry in value)))
+    elif isinstance(value, PurePath):
+        raise ParameterError("`data` must be the data itself, not the path of a file, which may change unseen; got a path")
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        _feed_all(state, type(value).__qualname__, [getattr(value, field.name) for field in dataclasses.fields(value)])
-    elif hasattr(value, "detach") and hasattr(value, "numpy"):  # a torch tensor
-        _feed_array(state, value.detach().cpu().numpy())
+        fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        _feed_all(state, type(value).__qualname__, [{**fields, **getattr(value, "__dict__", {})}])  # also what is no field
+    elif hasattr(value, "detach") and hasattr(value, "view"):  # a torch tensor
+        _feed_tensor(state, value.detach().cpu().contiguous())
     else:
         _piece(state, "pickle", _pickled(value))
 
@@ -50,6 +56,14 @@ def _feed_array(state: Any, array: Any) -> None:
     state.update(np.ascontiguousarray(array).view(np.uint8).reshape(-1) if array.size and array.ndim else array.tobytes())
 
 
+def _feed_tensor(state: Any, tensor: Any) -> None:
+    """By its bytes: numpy does not know all of torch's types."""
+    import torch
+
+    _piece(state, "tensor", f"{tensor.dtype}{tuple(tensor.shape)}".encode())
+    state.update(tensor.reshape(-1).view(torch.uint8).numpy().tobytes() if tensor.numel() else b"")
+
+
 def _feed_all(state: Any, kind: str, values: Any) -> None:
     _piece(state, kind, str(len(values)).encode())
     for value in values:
@@ -59,6 +73,55 @@ def _feed_all(state: Any, kind: str, values: Any) -> None:
 def _piece(state: Any, kind: str, content: bytes) -> None:
     state.update(f"{kind}:{len(content)}:".encode())
     state.update(content)
+
+
+def feature(objective: Any) -> Any:
+    """What tells an objective from another of the same name, for the fingerprint: its code, and what it holds that cannot change.
+
+    What can change, such as a counter or a cache, is known by its type alone: it may have changed in the trials already run. All this
+    is kept under the key, never in the public hash of the plan: it may hold records.
+    """
+    if isinstance(objective, functools.partial):
+        return ["partial", feature(objective.func), [_known(value) for value in [*objective.args, *objective.keywords.items()]]]
+    if isinstance(objective, MethodType):
+        return ["method", feature(objective.__func__), _known(objective.__self__)]
+    if isinstance(objective, FunctionType):
+        held = [cell.cell_contents for cell in objective.__closure__ or () if _has_contents(cell)]
+        given = [*(objective.__defaults__ or ()), *(objective.__kwdefaults__ or {}).items()]
+        return ["function", _code(objective.__code__), [_known(value) for value in [*held, *given]]]
+    call = vars(type(objective)).get("__call__")
+    return ["object", _known(objective), feature(call) if isinstance(call, FunctionType) else None]
+
+
+def _code(code: CodeType) -> list[Any]:
+    return [code.co_code, list(code.co_names), [_constant(constant) for constant in code.co_consts]]
+
+
+def _constant(constant: Any) -> Any:
+    if isinstance(constant, CodeType):
+        return _code(constant)
+    # A set has another order in every process.
+    return sorted(map(repr, constant)) if isinstance(constant, frozenset) else repr(constant)
+
+
+def _has_contents(cell: Any) -> bool:
+    try:
+        return cell.cell_contents is not cell
+    except ValueError:  # of a name that is not bound yet
+        return False
+
+
+def _known(value: Any) -> Any:
+    """A value that cannot change, or an array; the type of anything else."""
+    if isinstance(value, FunctionType | MethodType | functools.partial):
+        return feature(value)
+    if isinstance(value, tuple):
+        return [_known(part) for part in value]
+    if value is None or isinstance(value, bool | int | float | str | bytes | np.ndarray):
+        return value
+    if dataclasses.is_dataclass(value) and getattr(type(value), "__dataclass_params__").frozen:  # noqa: B009 - mypy does not know it
+        return [type(value).__qualname__, *(_known(getattr(value, field.name)) for field in dataclasses.fields(value))]
+    return type(value).__qualname__
 
 
 def _pickled(value: Any) -> bytes:

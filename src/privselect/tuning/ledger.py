@@ -108,6 +108,19 @@ class Ledger:
             connection.close()
             raise
 
+    @staticmethod
+    def peek(path: Path) -> str | None:
+        """The folder that an unfinished run in this file is to be released to, without a lock; None where that cannot be told."""
+        try:
+            connection = sqlite3.connect(f"{path.absolute().as_uri()}?immutable=1", uri=True)
+            try:
+                rows = connection.execute("SELECT target FROM run WHERE released = 0").fetchall()
+            finally:
+                connection.close()
+        except sqlite3.Error:
+            return None  # of another version, no ledger, or just being changed: not ours to judge
+        return rows[0][0] if rows else None
+
     def close(self) -> None:
         """Let go of the file."""
         self._connection.close()

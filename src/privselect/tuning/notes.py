@@ -26,6 +26,8 @@ _MEMORY = "no ledger was kept: whether the same plan was run before is not known
 _SEED = (
     "the trainer takes seeds of {bits} bits, which can be found by search from a released model: the guarantee does not hold against that"
 )
+_DEADLINE = "a run that misses its deadline releases nothing; that a run with more trials, or slower ones, is likelier to is not covered"
+_CURATOR = "the number of trials was shown to the curator while they ran"
 _CHECKED = "the mechanism of each candidate was checked to leak at most the declared one before the data was touched"
 
 
@@ -38,10 +40,12 @@ def of(tuning: Tuning) -> tuple[str, ...]:
         said.append(_CONSTANT)
     else:
         said.append(_TIME)
-    if tuning.recipe.mechanism_of is not None:
-        said.append(_CHECKED)
-    if tuning.seed_bits < ENOUGH_BITS:
-        said.append(_SEED.format(bits=tuning.seed_bits))
-    if tuning.ledger is None:
-        said.append(_MEMORY)
+    conditions = {
+        _DEADLINE: tuning.deadline is not None,
+        _CURATOR: tuning.curator,
+        _CHECKED: tuning.recipe.mechanism_of is not None,
+        _SEED.format(bits=tuning.seed_bits): tuning.seed_bits < ENOUGH_BITS,
+        _MEMORY: tuning.ledger is None,
+    }
+    said += [note for note, holds in conditions.items() if holds]
     return (*said, *tuning.engine.notes, *getattr(tuning.recipe.objective, "notes", ()))

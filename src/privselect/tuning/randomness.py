@@ -19,27 +19,30 @@ _TORCH_START = 24  # bytes before these words in the state of a CPU generator: t
 
 
 class Randomness:
-    """Handed to the objective. Each method gives the same generator each time: a trial is a pure function of this.
+    """Handed to the objective. Each call gives another generator, independent of all others: noise drawn twice would cancel out.
 
+    The first call of a method gives the same in every run of the trial, and so do the second and the third: a trial is a pure function
+    of its randomness, as long as it asks for the same things in the same order.
     ``seed_bits`` is the least that the trainer was declared to take; asking for a shorter seed is refused.
     """
 
-    __slots__ = ("_bits", "_seed")
+    __slots__ = ("_bits", "_calls", "_seed")
 
     def __init__(self, seed: bytes, seed_bits: int = ENOUGH_BITS) -> None:
         if not isinstance(seed, bytes) or 8 * len(seed) < ENOUGH_BITS:
             raise ParameterError(f"`seed` must be at least {ENOUGH_BITS // 8} bytes, got {_size(seed)}")
         self._seed = seed
+        self._calls: dict[str, int] = {}
         self._bits = int(check_number("seed_bits", seed_bits, whole(1, ENOUGH_BITS)))
 
     def __repr__(self) -> str:
         return "Randomness(...)"  # a seed is a secret
 
     def stream(self, name: str = "stream") -> Stream:
-        """Uniform bits, by a cryptographic generator: for exact samplers. Streams of different names are independent."""
+        """Uniform bits, by a cryptographic generator: for exact samplers. Two streams are independent, also two of one name."""
         if not isinstance(name, str):
             raise ParameterError(f"`name` must be text, got {shown(name)}")
-        return Stream(blake2b(name.encode("utf-8", "surrogatepass"), digest_size=32, key=self._derived("stream")).digest())
+        return Stream(self._derived("stream", name))
 
     def numpy(self) -> np.random.Generator:
         """A numpy generator seeded with 256 bits."""
@@ -72,13 +75,16 @@ class Randomness:
                 f"`bits` must be at least {self._bits}, got {wanted}: a trainer that takes fewer than {ENOUGH_BITS} bits is declared "
                 f"with seed_bits={wanted}, which stands in the certificate"
             )
-        return Stream(self._derived(f"integer{wanted}")).getrandbits(wanted)
+        return Stream(self._derived("integer")).getrandbits(wanted)
 
     def _whole(self, name: str) -> int:
         return int.from_bytes(self._derived(name), "big")
 
-    def _derived(self, name: str) -> bytes:
-        return derived(self._seed, name)
+    def _derived(self, kind: str, name: str = "") -> bytes:
+        """A key of its own for each call."""
+        label = f"{kind}:{name}"
+        call = self._calls[label] = self._calls.get(label, -1) + 1
+        return blake2b(label.encode("utf-8", "surrogatepass"), digest_size=32, key=derived(self._seed, kind, call)).digest()
 
 
 def _size(seed: object) -> str:

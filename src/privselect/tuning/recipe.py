@@ -94,6 +94,15 @@ class Recipe:
                 ) from error
             if not self._covers(candidate):
                 raise ParameterError(self._uncovered())
+        self._check_pure()
+
+    def _check_pure(self) -> None:
+        """A space that keeps a state, as one that walks a grid does, or that has a generator of its own, draws no two candidates alike."""
+        streams = [derived(bytes(32), "look", number) for number in range(_LOOKED_AT)]
+        forth = [self.space.draw(Stream(key)) for key in streams]
+        back = [self.space.draw(Stream(key)) for key in reversed(streams)]
+        if forth != back[::-1]:
+            raise ParameterError("`space` must take all its randomness from `suggest`, and draw the same from the same: it does not")
 
 
 def trial_mechanism(
@@ -118,8 +127,10 @@ def trial_mechanism(
             "`mechanism` must be one that covers every candidate where the space is not finite or too large to list; give the function "
             "of the candidate as `mechanism_of`"
         )
-    parts = [(weight, _with_score(_of(given, candidate), score)) for weight, candidate in listed]
-    return _mixture(parts), None
+    parts = [(weight, _of(given, candidate)) for weight, candidate in listed]
+    for _, part in parts:
+        _check_own(own, part, score)
+    return _with_score(_mixture(parts), score), None  # the noise on the hold-out is the same for every candidate
 
 
 def _mixture(parts: list[tuple[Fraction, Mechanism]]) -> Mechanism:
@@ -144,7 +155,8 @@ def _with_score(training: Mechanism, score: Score) -> Mechanism:
 
 
 def _check_score(given: Mechanism, score: Score) -> Mechanism:
-    if isinstance(score, NoisyCount) and not (isinstance(given, Disjoint) and any(_is_noise(part, score) for part in given.parts)):
+    noise = [_is_noise(part, score) for part in given.parts] if isinstance(given, Disjoint) and isinstance(score, NoisyCount) else []
+    if isinstance(score, NoisyCount) and (not any(noise) or len(noise) < 2):
         raise ParameterError(
             f"`mechanism` must be disjoint(what training leaks, discrete_gaussian(sigma={score.sigma:g})) where the score is a noisy count "
             f"on held-out records, got {shown(str(given))}"

@@ -71,15 +71,7 @@ def check_target(folder: str | Path | None, plan: str, out: Path | None) -> None
     for path in sorted(Path(folder).glob("*-*.sqlite")):
         if path.name.startswith(plan.removeprefix("sha256:")[:_HEX]):
             continue
-        try:
-            ledger = Ledger.open(path)
-            try:
-                begun = ledger.begun()
-            finally:
-                ledger.close()
-        except LedgerError:
-            continue  # another coordinator's or version's, or not a ledger: not ours to judge
-        if begun is not None and not begun.released and begun.target == str(out):
+        if Ledger.peek(path) == str(out):
             raise LedgerError(
                 f"an unfinished run of another plan is to be released to {shown(str(out))}: a run is resumed with its own plan alone; "
                 f"take up that plan again, name another folder, or give that run up by removing {shown(str(path))}"

@@ -103,7 +103,13 @@ class NoisyCount:
         held = keyed_split(ids, self.fraction, key)
         if len(held) != records:
             raise ParameterError("`ids` must give one id for each record, got another number of them")
-        return rows(data, ~held), Measured(self.correct, rows(data, held), self.noise)
+        trained, counted = rows(data, ~held), rows(data, held)
+        if record_count(trained) != np.count_nonzero(~held) or record_count(counted) != np.count_nonzero(held):
+            raise ParameterError(
+                f"`data` must give the records that a mask of booleans marks, as arrays and tables do; a {type(data).__name__} does not: "
+                "give it as arrays, or the hold-out apart"
+            )
+        return trained, Measured(self.correct, counted, self.noise)
 
 
 Score = str | NoisyCount

@@ -71,7 +71,7 @@ def _closed_outputs() -> contextlib.ExitStack:
         undo.enter_context(contextlib.redirect_stdout(_Nowhere()))
         undo.enter_context(contextlib.redirect_stderr(_Nowhere()))
         undo.callback(logging.disable, logging.root.manager.disable)
-        logging.disable(logging.CRITICAL)
+        logging.disable(sys.maxsize)  # levels are numbers, and a user may have one above all
     except BaseException:
         undo.close()
         raise

@@ -112,8 +112,7 @@ class Choice(Distribution):
     def __init__(self, options: Sequence[Any], weights: Sequence[Any] | None = None) -> None:
         if isinstance(options, str) or not isinstance(options, Sequence) or not 1 <= len(options) <= _MOST_OPTIONS:
             raise ParameterError(f"`options` must be a list of 1 to {_MOST_OPTIONS} values, got {shown(options)}")
-        for option in options:
-            _check_option(option)
+        options = [_option(option) for option in options]
         if weights is None:
             weights = [1] * len(options)
         elif isinstance(weights, str) or not isinstance(weights, Sequence) or len(weights) != len(options):
@@ -300,10 +299,15 @@ def _check_name(name: object) -> None:
         raise ParameterError(f"a hyperparameter's name must be an identifier such as learning_rate, got {shown(name)}")
 
 
-def _check_option(option: object) -> None:
+def _option(option: Any) -> Any:
+    """What JSON can write, and nobody can change; lists, such as sizes of layers, become tuples."""
+    if isinstance(option, list | tuple):
+        return tuple(_option(part) for part in option)
+    if type(option).__module__ == "numpy" and getattr(option, "ndim", None) == 0:
+        option = option.item()
     if option is None or isinstance(option, bool | int | str) or (isinstance(option, float) and math.isfinite(option)):
-        return
-    raise ParameterError(f"an option must be text, a finite number, true, false or None, got {shown(option)}")
+        return option
+    raise ParameterError(f"an option must be text, a finite number, true, false, None, or a list of these, got {shown(option)}")
 
 
 def _weight(weight: Any) -> Fraction:

@@ -34,7 +34,8 @@ def keyed_split(ids: Iterable[str | int | bytes], fraction: float | Fraction, ke
     person, give all of them that person's id; the promise is then still to one record, unless the training bounds what a person adds.
 
     Holds when ids are given before the data is looked at (a person's number, not the position in the file after sorting), and the key
-    is drawn at random and kept, like the data. A ``fraction`` such as 0.2 means exactly 1/5.
+    is fixed before it too. The key may be public; with one that is not, nobody can choose an id for the side it falls on.
+    A ``fraction`` such as 0.2 means exactly 1/5.
     """
     share = check_exact("fraction", fraction)
     if not 0 < share < 1:

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from privselect.tuning.space import Candidate
 
 
+_LARGEST = 900_000_000  # bytes: the ledger keeps the best artifact, and SQLite no more than a billion in one place
+
+
 class Outcome(NamedTuple):
     """What a trial that did not fail hands to the coordinator. Secret, unless it wins."""
 
@@ -62,7 +65,10 @@ class Work:
             if score is not None:
                 raise ParameterError("the objective must return None for the score where a noisy count on the hold-out is the score")
             score = self.measured.score(artifact, Stream(derived(seed, "score")))
-        return Outcome(checked_score(score), b"" if self.export is None else self.export.encode(artifact))
+        content = b"" if self.export is None else self.export.encode(artifact)
+        if len(content) > _LARGEST:
+            raise ParameterError(f"an artifact must have at most {_LARGEST} bytes, got more")
+        return Outcome(checked_score(score), content)
 
 
 def perform(work: Work, candidate: Candidate, seed: bytes) -> Outcome | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ from privselect.tuning import notes
 from privselect.tuning.draw import draw_trials, new_secret
 from privselect.tuning.executors import read_engine
 from privselect.tuning.exports import read_export
-from privselect.tuning.fingerprint import fingerprint
+from privselect.tuning.fingerprint import feature, fingerprint
 from privselect.tuning.interrupts import uninterrupted
 from privselect.tuning.ledger import Begun, Ledger
 from privselect.tuning.randomness import ENOUGH_BITS
@@ -33,7 +33,7 @@ from privselect.tuning.scores import NoisyCount, described_score, read_score
 from privselect.tuning.space import Space
 from privselect.tuning.streams import SECRET_BYTES, derived
 from privselect.tuning.timing import as_monotonic, check_certain, read_moment, wait_until
-from privselect.tuning.trial import Work
+from privselect.tuning.trial import Work, can_limit_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,7 +80,7 @@ class Tuning:
             certificate = Certificate.from_json(begun.certificate)
             drawn = Drawn(begun.secret, begun.trials, self.recipe.space)
             if self.recipe.mechanism_of is not None:
-                for slot in range(drawn.trials):
+                for slot in range(self._slots() or drawn.trials):
                     self.recipe.check(drawn.candidate(slot))
             work = self._work(opened.ledger, begun, load)
             best = Runner(opened.ledger, drawn, self._conduct(ends)).run(work)
@@ -135,9 +135,12 @@ class Tuning:
         stated = () if certificate.run is None else certificate.run.notes
         if not set(notes.of(self)) <= set(stated):
             raise LedgerError(
-                "the run was begun under other conditions (release_at, constant_work, seed_bits, losses or what the "
+                "the run was begun under other conditions (release_at, deadline, constant_work, curator, seed_bits, losses or what the "
                 "executor shows), which its certificate states; resume it with those"
             )
+        if self.release_at is not None:
+            # Also now: a run that ends in time only where few trials are left would tell K.
+            check_certain(self.release_at, self.recipe.count, self.engine, self.timeout)
         return begun
 
     # -- the data and the trials ----------------------------------------------------------------------------------------------
@@ -150,10 +153,11 @@ class Tuning:
             score = score.loaded()
         if load is not None:
             held = score.holdout if isinstance(score, NoisyCount) else None
-            found = fingerprint((data, held), derived(begun.secret, "fingerprint"))
+            found = fingerprint((data, held, feature(self.recipe.objective)), derived(begun.secret, "fingerprint"))
             if begun.fingerprint is not None and begun.fingerprint != found:
                 raise LedgerError(
-                    "the data is not what the run was begun on: the same randomness on changed data would reveal the difference"
+                    "the data, or the objective, is not what the run was begun with: the same randomness on something else would reveal "
+                    "the difference"
                 )
         if isinstance(score, NoisyCount):
             data, measured = score.parts(data, self.recipe.split_key())
@@ -170,8 +174,11 @@ class Tuning:
         )
 
     def _conduct(self, ends: float | None) -> Conduct:
-        slots = self.recipe.count.largest if self.constant_work else None
-        return Conduct(self.engine, slots, self.losses, ends, _curator_view() if self.curator else None)
+        return Conduct(self.engine, self._slots(), self.losses, ends, _curator_view() if self.curator else None)
+
+    def _slots(self) -> int | None:
+        """How many trials are run where that is not K."""
+        return self.recipe.count.largest if self.constant_work else None
 
     def _ends(self) -> float | None:
         limits = [] if self.release_at is None else [as_monotonic(self.release_at)]
@@ -218,6 +225,7 @@ def tune(  # noqa: PLR0913 - a run has as many parts
     executor: Engine | str = "processes",
     workers: int | None = None,
     mechanism_of: MechanismOf | None = None,
+    synthetic: Any = None,
     **options: Any,
 ) -> Release:
     """Draw K trials of ``objective`` on candidates from ``space``, and release the best one alone, with its certificate.
@@ -227,6 +235,9 @@ def tune(  # noqa: PLR0913 - a run has as many parts
     "covered"), ``export`` how the artifact leaves ("arrays", "safetensors", a function that returns bytes, None to release the
     candidate alone), ``fallback`` what is released where no trial was drawn or all failed. Further options are those of ``Tuning``:
     out, ledger, again, insecure_seed, seed_bits, timeout, memory_limit, release_at, deadline, constant_work, losses, curator.
+
+    ``synthetic`` is data of the same form that is nobody's: one trial is run on it before K is drawn, so that an objective that cannot
+    run is found before anything is spent; without it, trials that all fail release the fallback without a word.
 
     A run that was killed goes on where it was when the same call is made again. Ctrl-C and a deadline release nothing.
     """
@@ -245,6 +256,10 @@ def tune(  # noqa: PLR0913 - a run has as many parts
         mechanism_of=mechanism_of,
         **options,
     )
+    if synthetic is not None:
+        from privselect.tuning.dry_run import try_once
+
+        try_once(tuning, lambda: synthetic)
     return tuning.run(None if data is None else lambda: data)
 
 
@@ -272,6 +287,10 @@ def described(objective: Callable[..., Any], space: Any, **given: Any) -> Tuning
         None if fallback is None or export is None else export.encode(fallback),
         given.pop("mechanism_of"),
     )
+    known = {field.name for field in fields(Tuning)} - {"recipe", "declared"}
+    for name in given:
+        if name not in known:
+            raise ParameterError(f"`{name}` is no option of tune; options are {', '.join(sorted(known - {'engine', 'epsilon', 'delta'}))}")
     return _checked(Tuning(recipe, declared=with_score(declared, described_score(score)), **given))
 
 
@@ -284,8 +303,12 @@ def _checked(tuning: Tuning) -> Tuning:
             check_number(name, value, POSITIVE)
     if tuning.memory_limit is not None:
         check_number("memory_limit", tuning.memory_limit, whole(2**20, 2**60))
-    if tuning.timeout is not None and not engine.can_limit_time:
-        raise ParameterError(f"`timeout` must be None with the executor {engine.name}, which cannot stop a trial, got {tuning.timeout}")
+    _check_flags(tuning)
+    if tuning.timeout is not None and not (engine.can_limit_time and (engine.name != "serial" or can_limit_time())):
+        raise ParameterError(
+            f"`timeout` must be None with the executor {engine.name}, which cannot stop a trial"
+            f"{' outside of the main thread' if engine.can_limit_time else ''}, got {tuning.timeout}"
+        )
     if tuning.memory_limit is not None and not engine.can_limit_memory:
         raise ParameterError(f"`memory_limit` must be None with the executor {engine.name}, which has no process of its own, got one")
     if tuning.constant_work and count.largest is None:
@@ -294,6 +317,12 @@ def _checked(tuning: Tuning) -> Tuning:
         check_number("insecure_seed", tuning.insecure_seed, whole(0, 2**256 - 1))
     out = None if tuning.out is None else check_parent(tuning.out)
     return replace(tuning, out=out, release_at=read_moment(tuning.release_at))
+
+
+def _check_flags(tuning: Tuning) -> None:
+    for name in ("again", "constant_work", "curator"):
+        if not isinstance(getattr(tuning, name), bool):
+            raise ParameterError(f"`{name}` must be true or false, got {shown(getattr(tuning, name))}")
 
 
 def check_parent(path: Any) -> Path:

@@ -60,9 +60,9 @@ def packed(work: Work) -> bytes:
 
     try:
         return pickle.dumps((_places(), bytes(cloudpickle.dumps(work))))
-    except Exception as error:
-        # Not its text, which may show a record; the cause stays for a debugger.
-        raise ParameterError(f"the objective and its data must be picklable, got a {type(error).__name__}") from error
+    except Exception as error:  # noqa: BLE001 - of a user's own object
+        # Not its text, which may show a record.
+        raise ParameterError(f"the objective and its data must be picklable, got a {type(error).__name__}") from None
 
 
 def _places() -> list[str]:
@@ -131,6 +131,10 @@ def be_silent() -> None:
         os.dup2(nowhere, descriptor)
         os.close(nowhere)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with contextlib.suppress(ImportError, ValueError, OSError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a dump would hold the data
 
 
 class Cache:
