@@ -7,20 +7,19 @@ import logging
 import os
 import secrets
 import signal
-import threading
-from concurrent.futures import Executor, Future
 from dataclasses import dataclass
-from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from privselect.errors import ParameterError
 from privselect.parameters import shown
 from privselect.tuning.executors.base import Engine
-from privselect.tuning.executors.shipping import Cache, be_silent, check_installed, checked_workers, packed, private_folder, run, told
+from privselect.tuning.executors.bridge import Bridge
+from privselect.tuning.executors.shipping import Cache, be_silent, check_installed, checked_workers, packed, private_folder, run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from concurrent.futures import Executor
 
     from privselect.tuning.trial import Work
 
@@ -133,64 +132,34 @@ def _silent_workers() -> Any:
     return Silent()
 
 
-class _Tasks(Executor):
-    """A bridge from the futures of Dask to those of Python."""
-
+class _Tasks(Bridge):
     def __init__(self, client: Any, parcel: bytes, undo: contextlib.ExitStack) -> None:
+        super().__init__(undo)
         self._client = client
-        self._undo = undo
-        self._token = secrets.token_hex(16)
-        self._pending: dict[Future[Any], Any] = {}
-        self._lock = threading.Lock()
-        self._open = True
         try:
             self._parcel = client.scatter(parcel, broadcast=True, hash=False)
         except BaseException:
             undo.close()
             raise
 
-    def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
-        if not self._open:
-            raise RuntimeError("cannot schedule new futures after shutdown")
-        promise: Future[Any] = Future()
-        promise.set_running_or_notify_cancel()
+    def _send(self, function: Callable[..., Any], arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
         # The name of a task tells nothing, and no two tasks are one, also where candidate and seed are the same.
-        task = self._client.submit(
+        return self._client.submit(
             _run_there, self._token, self._parcel, function, arguments, named, key=secrets.token_hex(16), pure=False, retries=0
         )
-        with self._lock:
-            self._pending[promise] = task
-        task.add_done_callback(partial(self._hand_over, promise))
-        return promise
 
-    def _hand_over(self, promise: Future[Any], task: Any) -> None:
-        outcome, lost = None, None
+    def _listen(self, task: Any, done: Callable[[Any], None]) -> None:
+        task.add_done_callback(done)
+
+    def _result(self, ended: Any) -> Any:
         try:
-            outcome = task.result()
-        except BaseException as error:  # noqa: BLE001 - killed, cancelled or never heard of again: all are losses
-            lost = told(error)
-        task.release()  # what lost the selection does not stay in a worker
-        with self._lock:
-            if self._pending.pop(promise, None) is None:
-                return  # shut down meanwhile
-        if lost is None:
-            promise.set_result(outcome)
-        else:
-            promise.set_exception(lost)
+            return ended.result()
+        finally:
+            ended.release()  # what lost the selection does not stay in a worker
 
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = True) -> None:  # noqa: ARG002, FBT001, FBT002 - the protocol's
-        """Cancels what waits, takes the work back from the workers, and closes the cluster where it is our own."""
-        if not self._open:
-            return
-        self._open = False
-        with self._lock:
-            abandoned, self._pending = self._pending, {}
-        with contextlib.suppress(Exception):  # a cluster that is gone has nothing to give back
-            self._client.cancel([*abandoned.values(), self._parcel], force=True)
-            self._client.run(_forget, self._token)
-        for promise in abandoned:
-            promise.set_exception(RuntimeError("the executor was shut down"))
-        self._undo.close()
+    def _stop(self, tasks: list[Any]) -> None:
+        self._client.cancel([*tasks, self._parcel], force=True)
+        self._client.run(_forget, self._token)
 
 
 # The rest runs in the workers.

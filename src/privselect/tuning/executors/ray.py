@@ -8,19 +8,18 @@ import os
 import secrets
 import sys
 import tempfile
-import threading
-from concurrent.futures import Executor, Future
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from privselect.errors import ParameterError
 from privselect.parameters import shown
 from privselect.tuning.executors.base import Engine
-from privselect.tuning.executors.shipping import Cache, check_installed, checked_workers, packed, private_folder, run, told
+from privselect.tuning.executors.bridge import Bridge
+from privselect.tuning.executors.shipping import Cache, check_installed, checked_workers, packed, private_folder, run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from concurrent.futures import Executor
 
     from privselect.tuning.trial import Work
 
@@ -133,17 +132,11 @@ def _short_root() -> str:
     return root if len(root) <= _LONGEST else "/tmp"  # noqa: S108 - a fresh folder of this user's is made there
 
 
-class _Tasks(Executor):
-    """Tasks of Ray as futures of Python, which Ray's own would leave open when it is shut down."""
-
+class _Tasks(Bridge):
     def __init__(self, parcel: bytes, undo: contextlib.ExitStack) -> None:
         import ray
 
-        self._undo = undo
-        self._lock = threading.Lock()
-        self._pending: dict[Future[Any], Any] = {}
-        self._token = secrets.token_hex(16)
-        self._open = True
+        super().__init__(undo)
         try:
             self._parcel = ray.put(parcel)
             self._task = ray.remote(max_retries=0, retry_exceptions=False, num_cpus=1)(_run_there)
@@ -151,43 +144,26 @@ class _Tasks(Executor):
             undo.close()
             raise
 
-    def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
-        if not self._open:
-            raise RuntimeError("cannot schedule new futures after shutdown")
-        promise: Future[Any] = Future()
-        promise.set_running_or_notify_cancel()
-        reference = self._task.remote(self._token, self._parcel, function, arguments, named)
-        with self._lock:
-            self._pending[promise] = reference
-        reference.future().add_done_callback(partial(self._hand_over, promise))
-        return promise
+    def _send(self, function: Callable[..., Any], arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        return self._task.remote(self._token, self._parcel, function, arguments, named)
 
-    def _hand_over(self, promise: Future[Any], done: Future[Any]) -> None:
-        with self._lock:
-            if self._pending.pop(promise, None) is None:
-                return  # shut down meanwhile
-        lost = done.exception()
+    def _listen(self, task: Any, done: Callable[[Any], None]) -> None:
+        task.future().add_done_callback(done)
+
+    def _result(self, ended: Any) -> Any:
+        lost = ended.exception()
         if lost is None:
-            promise.set_result(done.result())
-        else:
-            promise.set_exception(told(getattr(lost, "cause", None)))  # what a worker raised itself is the cause of Ray's error
+            return ended.result()
+        cause = getattr(lost, "cause", None)  # what a worker raised itself is the cause of Ray's error
+        raise cause if isinstance(cause, Exception) else lost
 
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = True) -> None:  # noqa: ARG002, FBT001, FBT002 - the protocol's
-        """Kills the tasks and drops the work; a Ray of our own ends."""
-        if not self._open:
-            return
-        self._open = False
+    def _stop(self, tasks: list[Any]) -> None:
         import ray
 
-        with self._lock:
-            abandoned, self._pending = self._pending, {}
-        for promise, reference in abandoned.items():
-            with contextlib.suppress(Exception):  # a Ray that is gone has nothing to cancel
+        for reference in tasks:
+            with contextlib.suppress(Exception):  # of one that has just ended
                 ray.cancel(reference, force=True)
-            promise.set_exception(RuntimeError("the executor was shut down"))
-        abandoned.clear()
         del self._parcel, self._task
-        self._undo.close()
 
 
 # The rest runs in the workers.
