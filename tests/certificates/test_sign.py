@@ -81,7 +81,7 @@ def test_a_signature_protects_what_nothing_else_does(key, place):
     elif name == "versions":
         data["versions"]["numpy"] = "9.9"
     elif name == "run":
-        data["run"] = {"randomness": "the operating system's entropy", "insecure": False, "runs": 1, "notes": []}
+        data["run"] = {"randomness": "the operating system's entropy", "insecure": False, "plan": None, "runs": 1, "notes": []}
     else:
         data[name] = value
     verdict = ps.verify(json.dumps(remade(data)))
