@@ -137,11 +137,12 @@ def record_count(data: Any) -> int:
     """The number of records: rows of an array or a table, entries of a list; a tuple or dict holds columns of one length."""
     if isinstance(data, tuple | Mapping):
         columns = list(data.values()) if isinstance(data, Mapping) else list(data)
-        lengths = {len(column) for column in columns}
+        lengths = {record_count(column) for column in columns}
         if len(lengths) != 1:
             raise ParameterError("`data` must have columns of one length to be split, got columns of different lengths")
         return lengths.pop()
-    return len(data)
+    shape = getattr(data, "shape", None)  # a sparse matrix has no length
+    return int(shape[0]) if shape else len(data)
 
 
 def rows(data: Any, kept: Any) -> Any:
