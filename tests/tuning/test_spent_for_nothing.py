@@ -5,6 +5,7 @@ import threading
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 import privselect as ps
 from privselect.errors import ParameterError
@@ -123,6 +124,16 @@ def test_data_that_reads_a_mask_as_places_is_refused():
     score = NoisyCount(right, sigma=4, fraction=0.5, ids=lambda data: list(range(len(data))))
     with pytest.raises(ParameterError, match="must give the records that a mask of booleans marks"):
         score.parts(ByIndex(list(range(100))), bytes(32))
+
+
+def test_columns_of_any_kind_are_split_alike():
+    score = NoisyCount(right, sigma=4, fraction=0.5, ids="ids")
+    data = {"ids": tuple(range(100)), "x": csr_array(np.eye(100)), "y": list(range(100)), "z": np.arange(100)}
+    trained, measured = score.parts(data, bytes(32))
+    held = measured.holdout
+    assert sorted([*trained["ids"], *held["ids"]]) == list(range(100))
+    for part in (trained, held):
+        assert list(part["ids"]) == part["y"] == part["z"].tolist() == part["x"].toarray().argmax(axis=1).tolist()
 
 
 def test_arrays_under_the_names_that_torch_gives_them():

@@ -137,20 +137,28 @@ def record_count(data: Any) -> int:
     """The number of records: rows of an array or a table, entries of a list; a tuple or dict holds columns of one length."""
     if isinstance(data, tuple | Mapping):
         columns = list(data.values()) if isinstance(data, Mapping) else list(data)
-        lengths = {record_count(column) for column in columns}
+        lengths = {_length(column) for column in columns}
         if len(lengths) != 1:
             raise ParameterError("`data` must have columns of one length to be split, got columns of different lengths")
         return lengths.pop()
-    shape = getattr(data, "shape", None)  # a sparse matrix has no length
-    return int(shape[0]) if shape else len(data)
+    return _length(data)
+
+
+def _length(column: Any) -> int:
+    shape = getattr(column, "shape", None)  # a sparse matrix has no length
+    return int(shape[0]) if shape else len(column)
 
 
 def rows(data: Any, kept: Any) -> Any:
     """The records that are kept, in the form that the data has."""
     if isinstance(data, tuple):
-        return tuple(rows(column, kept) for column in data)
+        return tuple(_marked(column, kept) for column in data)
     if isinstance(data, Mapping):
-        return {name: rows(column, kept) for name, column in data.items()}
-    if isinstance(data, list):
-        return [record for record, keep in zip(data, kept, strict=True) if keep]
-    return data[kept]
+        return {name: _marked(column, kept) for name, column in data.items()}
+    return _marked(data, kept)
+
+
+def _marked(column: Any, kept: Any) -> Any:
+    if isinstance(column, list | tuple):
+        return type(column)(record for record, keep in zip(column, kept, strict=True) if keep)
+    return column[kept]
