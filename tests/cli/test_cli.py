@@ -109,7 +109,7 @@ BAD_DELTAS += ["0e99999999999999999999", "1e99999999999999999999", "1_0e-6", "ï¼
 BAD_EPSILONS = ["nan", "inf", "-inf", "1e400", "abc", ""]
 LEGAL_EDGES = [
     ("--count", "geometric(mean=1)"),
-    ("--count", "binomial(n=3, p=1)"),
+    pytest.param("--count", "binomial(n=3, p=1)", marks=pytest.mark.slow),
     ("--count", "fixed(k=1)"),
     ("--mechanism", "dpsgd(noise_multiplier=4, sampling_probability=1, steps=1)"),
 ]

@@ -340,6 +340,7 @@ def test_a_certificate_says_what_the_split_must_be(run):
         assert certificate.total.upper == max(apart)
 
 
+@pytest.mark.slow
 def test_a_plan_solves_for_a_number_inside():
     training = "dpsgd(noise_multiplier={}, sampling_probability=0.05, steps=20)"
     text, count = f"disjoint({training}, discrete_gaussian(sigma=30))", ps.Geometric(mean=10)

@@ -165,6 +165,7 @@ def test_a_fine_accuracy_is_reached():
     assert found.upper <= found.lower * (1.0 + 1e-5)
 
 
+@pytest.mark.slow
 def test_an_accuracy_out_of_reach_is_refused_and_the_one_that_is_named_is_reached():
     chosen = ps.Selection(MNIST, ps.Geometric(mean=30))
     with pytest.raises(AccuracyError, match=r"an `accuracy` of 1e-06 in epsilon cannot be reached here; \d\.?\d*e-\d\d can") as caught:

@@ -292,6 +292,7 @@ def test_less_than_one_trial_on_average_over_a_base_that_leaks_nothing_here(base
     assert found.negative_binomial is None
 
 
+@pytest.mark.slow
 def test_epsilon_of_zero():
     found = ps.design(ps.Gaussian(sigma=4), epsilon=0, delta=1e-2, tau=0.1, cap=4)
     assert found.epsilon.upper == 0.0

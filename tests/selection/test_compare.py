@@ -104,7 +104,7 @@ def test_two_orders_of_neighbours_take_the_greater():
         ("logarithmic(mean=3)", {"liu_talwar": "geometric"}),
         ("poisson(mean=3)", {"liu_talwar": "geometric"}),
         ("binomial(n=4, p=0.5)", {"renyi": "no Renyi bound is known for binomial K", "liu_talwar": "geometric"}),
-        ("binomial(n=2, p=1)", {"paper": "p < 1", "renyi": "binomial", "liu_talwar": "geometric"}),
+        pytest.param("binomial(n=2, p=1)", {"paper": "p < 1", "renyi": "binomial", "liu_talwar": "geometric"}, marks=pytest.mark.slow),
         ("geometric(mean=3, cap=9)", {"paper": "capped", "renyi": "capped", "liu_talwar": "uncapped"}),
         ("finite({1: 1, 2: 1})", {"paper": "finite", "renyi": "finite", "liu_talwar": "geometric"}),
     ],

@@ -14,7 +14,7 @@ TRAINED = "selection(dpsgd(noise_multiplier=1.1, sampling_probability=256/60000,
 CASES = [
     (TUNED, "gaussian(sigma=5)"),
     (TUNED, TUNED),
-    (TUNED, "selection(laplace(scale=4), poisson(mean=10))"),
+    pytest.param(TUNED, "selection(laplace(scale=4), poisson(mean=10))", marks=pytest.mark.slow),
     pytest.param(TRAINED, "gaussian(sigma=5)", marks=pytest.mark.slow),
     pytest.param(TRAINED, TRAINED, marks=pytest.mark.slow),
 ]

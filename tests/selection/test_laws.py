@@ -110,7 +110,7 @@ def test_one_trial_gives_the_base_back(base, count, delta, epsilon):
 
 
 @pytest.mark.parametrize("sigma", [1, 4])
-@pytest.mark.parametrize("k", [2, 3, 8])
+@pytest.mark.parametrize("k", [2, pytest.param(3, marks=pytest.mark.slow), 8])
 def test_a_fixed_number_of_trials_never_costs_more_than_releasing_them_all(k, sigma):
     base = ps.Gaussian(sigma=sigma)
     chosen = ps.Selection(base, ps.Fixed(k=k))

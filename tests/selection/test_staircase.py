@@ -187,6 +187,7 @@ def test_the_selected_pair_never_leaks_more_than_its_order(base, count):
                 )
 
 
+@pytest.mark.slow
 def test_a_nested_lower_end_is_below_what_is_known_to_be_safe():
     inner = ps.Selection(ps.Pure(epsilon=4), ps.Fixed(k=150))  # 150 runs of a 4-DP mechanism
     outer = ps.Selection(inner, ps.Fixed(k=1))
