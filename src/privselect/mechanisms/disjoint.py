@@ -36,7 +36,8 @@ class Disjoint(Mechanism):
 
     Holds when each record lies in at most one part, and which one depends on that record alone: parts that are given apart, or a split
     by a keyed hash of a stable record id. A shuffle by place is none: one record moves others. All runs in a selection use one split.
-    A part may be chosen, or its query, after seeing the outputs of those before, so long as it leaks at most what is stated here.
+    The query of a part may be chosen after seeing the outputs of those before, so long as it leaks at most what is stated here; every
+    split, also one inside a part that is itself disjoint or a selection over such, is fixed before any output is seen.
 
     Neighbours are data sets of which one has a record more. A replaced record may move from one part to another, so parts stated for
     replace_one are refused. Noise stated for any relation must be for a query of sensitivity 1 under adding or removing one record.

@@ -153,7 +153,9 @@ class Selection(Mechanism):
         for pair in accountant.bracket.lowers:
             lower = ExactLower(pair, self.count)
             for delta in _ORDERS_AT:
-                order = lower.staircase(accountant.epsilons(delta)[0])
+                epsilon = accountant.epsilons(delta)[0]
+                # Where more than this delta leaks outright no epsilon will do, and there is no order to look for.
+                order = lower.staircase(epsilon) if epsilon < LARGEST_EPSILON else None
                 if order is not None:
                     found.append(order.selected_pair(self.count))
         return found

@@ -49,7 +49,8 @@ class Later:
 class NoisyCount:
     """The score is the number of right answers on private records that no trial is trained on, plus discrete Gaussian noise.
 
-    ``correct(artifact, holdout)`` returns a boolean for each record, which must depend on that record and the artifact alone.
+    ``correct(artifact, holdout)`` returns a boolean for each record, which must depend on that record and the artifact alone;
+    it must not raise, whatever a record holds, as a failed trial is seen without the noise.
     The hold-out is given apart (``holdout``), or split off by a keyed hash of each record's stable id: a ``fraction`` of the records,
     their ids by ``ids``, a function of the data or the name of a column. A split by index would let one record move all others.
     """
