@@ -431,10 +431,10 @@ def test_a_run_that_is_late_for_its_release_releases_nothing(tuned, tmp_path, mo
 
 def test_the_mechanism_of_a_finite_space_is_the_mixture_by_its_exact_weights():
     space = Space({"sigma": ps.Choice([2, 4, 8], ["1/2", "1/3", "1/6"]), "depth": ps.Integer(1, 3)})
-    mixture, _ = trial_mechanism(lambda candidate: ps.Gaussian(sigma=candidate["sigma"]), objective, "public", space)
+    mixture = trial_mechanism(lambda candidate: ps.Gaussian(sigma=candidate["sigma"]), objective, "public", space)
     weights = {Fraction(1, 2): ps.Gaussian(sigma=2), Fraction(1, 3): ps.Gaussian(sigma=4), Fraction(1, 6): ps.Gaussian(sigma=8)}
     assert mixture == ps.Mixture(tuple(weights.items()))
-    same, _ = trial_mechanism(lambda _: ps.Gaussian(sigma=2), objective, "public", space)
+    same = trial_mechanism(lambda _: ps.Gaussian(sigma=2), objective, "public", space)
     assert same == ps.Gaussian(sigma=2)
 
 

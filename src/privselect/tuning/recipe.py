@@ -82,41 +82,37 @@ class Recipe:
 
     def look_at_space(self) -> None:
         """A few hundred draws that have nothing to do with those of the run, so that what is wrong with a space shows before K is drawn."""
-        for number in range(_LOOKED_AT):
-            try:
-                candidate = self.space.draw(Stream(derived(bytes(32), "look", number)))
-                written(candidate)
-            except PrivselectError:
-                raise
-            except Exception as error:
-                raise ParameterError(
-                    f"`space` must draw candidates that can be written as JSON, got {type(error).__name__}: {error}"
-                ) from error
-            if not self._covers(candidate):
-                raise ParameterError(self._uncovered())
-        self._check_pure()
-
-    def _check_pure(self) -> None:
-        """A space that keeps a state, as one that walks a grid does, or that has a generator of its own, draws no two candidates alike."""
-        streams = [derived(bytes(32), "look", number) for number in range(_LOOKED_AT)]
-        forth = [self.space.draw(Stream(key)) for key in streams]
-        back = [self.space.draw(Stream(key)) for key in reversed(streams)]
-        if forth != back[::-1]:
+        keys = [derived(bytes(32), "look", number) for number in range(_LOOKED_AT)]
+        candidates = [self._looked_at(key) for key in keys]
+        # A space that keeps a state, as one that walks a grid does, or has a generator of its own, draws another one the second time.
+        if candidates != [self._looked_at(key) for key in reversed(keys)][::-1]:
             raise ParameterError("`space` must take all its randomness from `suggest`, and draw the same from the same: it does not")
+        if not all(self._covers(candidate) for candidate in candidates):
+            raise ParameterError(self._uncovered())
+
+    def _looked_at(self, key: bytes) -> Candidate:
+        try:
+            candidate = self.space.draw(Stream(key))
+            written(candidate)
+        except PrivselectError:
+            raise
+        except Exception as error:
+            raise ParameterError(
+                f"`space` must draw candidates that can be written as JSON, got {type(error).__name__}: {error}"
+            ) from error
+        return candidate
 
 
-def trial_mechanism(
-    given: Mechanism | MechanismOf | None, objective: Any, score: Score, space: Space
-) -> tuple[Mechanism, MechanismOf | None]:
+def trial_mechanism(given: Mechanism | MechanismOf | None, objective: Any, score: Score, space: Space) -> Mechanism:
     """The mechanism of a whole trial: as given, as the objective knows it, or, for a finite space, the mixture of its candidates'."""
     own = getattr(objective, "mechanism", None)
     if given is None:
         if not isinstance(own, Mechanism):
             raise ParameterError("`mechanism` must say what one trial leaks, as the objective does not tell, got none")
-        return _with_score(own, score), None
+        return _with_score(own, score)
     if isinstance(given, Mechanism):
         _check_own(own, given, score)
-        return _check_score(given, score), None
+        return _check_score(given, score)
     if not callable(given):
         raise ParameterError(
             f"`mechanism` must be a mechanism such as gaussian(sigma=4), or a function of the candidate, got {shown(given)}"
@@ -130,7 +126,7 @@ def trial_mechanism(
     parts = [(weight, _of(given, candidate)) for weight, candidate in listed]
     for _, part in parts:
         _check_own(own, part, score)
-    return _with_score(_mixture(parts), score), None  # the noise on the hold-out is the same for every candidate
+    return _with_score(_mixture(parts), score)  # the noise on the hold-out is the same for every candidate
 
 
 def _mixture(parts: list[tuple[Fraction, Mechanism]]) -> Mechanism:

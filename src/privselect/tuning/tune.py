@@ -273,7 +273,7 @@ def described(objective: Callable[..., Any], space: Any, **given: Any) -> Tuning
     law = parse(law) if isinstance(law, str) else law
     if not isinstance(law, Count):
         raise ParameterError(f"`count` must be a law of K such as geometric(mean=30), got {shown(law)}")
-    trial, _ = trial_mechanism(parse(mechanism) if isinstance(mechanism, str) else mechanism, objective, score, laws)
+    trial = trial_mechanism(parse(mechanism) if isinstance(mechanism, str) else mechanism, objective, score, laws)
     fallback, declared = given.pop("fallback"), given.pop("declared") or Declared()
     if fallback is not None and export is None:
         raise ParameterError(f"`fallback` must be None where nothing is exported, got {shown(fallback)}")
