@@ -1,10 +1,13 @@
 """The randomness of a trial: the same each time, and all of its bits used."""
 
+import random
+
 import numpy as np
 import pytest
 from scipy import stats
 
 from privselect.errors import ParameterError
+from privselect.tuning.generators import seeded_globals
 from privselect.tuning.randomness import Randomness
 from privselect.tuning.streams import Stream, derived
 
@@ -123,3 +126,41 @@ def test_a_torch_generator_draws_normal_and_uniform_numbers():
     # Mean and variance within 5 standard errors, which are 1/sqrt(n) and sqrt(2/n); false alarm 1.2e-6.
     assert abs(normal.mean()) < 5 / 20_000**0.5
     assert abs(normal.var() - 1.0) < 5 * (2 / 20_000) ** 0.5
+
+
+# -- generators of the process --------------------------------------------------------------------------------------------------------
+
+
+def from_globals():
+    return [random.random(), float(np.random.normal()), float(np.random.uniform())]  # noqa: NPY002 - these very generators
+
+
+def test_the_generators_of_the_process_are_the_trials_own_and_come_back():
+    random.seed(1)
+    np.random.seed(1)  # noqa: NPY002 - as above
+    np.random.normal()  # noqa: NPY002 - leaves half of a pair of normals behind, which is part of the state
+    before, states = from_globals(), []
+    random.seed(1)
+    np.random.seed(1)  # noqa: NPY002 - as above
+    np.random.normal()  # noqa: NPY002 - as above
+    for seed in (SEED, SEED, bytes(32)):
+        with seeded_globals(Randomness(seed)):
+            states.append(from_globals())
+    assert states[0] == states[1] != states[2]
+    assert from_globals() == before
+
+
+def test_the_generators_of_the_process_come_back_after_an_error():
+    random.seed(2)
+    before = random.getstate()
+    with pytest.raises(ValueError, match="of the trial"), seeded_globals(Randomness(SEED)):
+        raise ValueError("of the trial")
+    assert random.getstate() == before
+
+
+def test_every_word_of_the_older_generator_is_drawn():
+    words = Randomness(SEED).random_state().get_state()[1]
+    others = Randomness(flipped(SEED, 200)).random_state().get_state()[1]
+    assert len(set(words.tolist())) == 624
+    assert not np.any(words == others)
+    assert Randomness(SEED).random_state().normal() != Randomness(SEED).numpy().normal()

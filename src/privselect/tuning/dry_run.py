@@ -11,10 +11,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from privselect.errors import ParameterError, PrivselectError
+from privselect.tuning.breach import Breach
 from privselect.tuning.runner import Drawn
 from privselect.tuning.scores import NoisyCount
 from privselect.tuning.silence import silence
 from privselect.tuning.streams import SECRET_BYTES
+from privselect.tuning.suggested import unpacked
 from privselect.tuning.trial import Work
 
 if TYPE_CHECKING:
@@ -39,21 +41,25 @@ class DryTrial:
 
 def dry_run(tuning: Tuning, synthetic: Callable[[], Any], trials: int = TRIALS) -> Iterator[DryTrial]:
     """The trials one by one, in this process; whatever goes wrong is raised as it is."""
-    tuning.recipe.look_at_space()
-    drawn = Drawn(secrets.token_bytes(SECRET_BYTES), trials, tuning.recipe.space)
+    recipe = tuning.recipe
+    recipe.look_at_space()
+    drawn = Drawn(secrets.token_bytes(SECRET_BYTES), trials, recipe.space)
     work = _work(tuning, synthetic())
     export = work.export
     for slot in range(trials):
         candidate = drawn.candidate(slot)
-        tuning.recipe.check(candidate)
+        recipe.check(candidate)
         began = time.perf_counter()
         outcome = work.outcome(candidate, drawn.seed(slot))
         seconds = time.perf_counter() - began
+        content = outcome.artifact
+        if recipe.suggested:
+            candidate, _, content = unpacked(content)
         if export is not None:
-            export.decode(outcome.artifact)
+            export.decode(content)
         # Once is enough to find a trainer that has a generator of its own, and costs no more than one trial's time.
-        pure = work.outcome(candidate, drawn.seed(slot)) == outcome if slot == 0 and trials > 1 else None
-        yield DryTrial(candidate, outcome.score, seconds, None if export is None else len(outcome.artifact), pure)
+        pure = work.outcome(drawn.candidate(slot), drawn.seed(slot)) == outcome if slot == 0 and trials > 1 else None
+        yield DryTrial(candidate, outcome.score, seconds, None if export is None else len(content), pure)
 
 
 def try_once(tuning: Tuning, synthetic: Callable[[], Any]) -> None:
@@ -63,7 +69,7 @@ def try_once(tuning: Tuning, synthetic: Callable[[], Any]) -> None:
             next(dry_run(tuning, synthetic, 1))
     except KeyboardInterrupt:
         raise
-    except PrivselectError as error:
+    except (PrivselectError, Breach) as error:
         raise ParameterError(f"the trial on synthetic data failed before anything private was touched: {error}") from error
     except BaseException as error:
         raise ParameterError(
@@ -78,4 +84,12 @@ def _work(tuning: Tuning, data: Any) -> Work:
     if isinstance(recipe.score, NoisyCount):
         score = recipe.score if recipe.score.fraction is not None else replace(recipe.score, holdout=data)
         data, measured = score.parts(data, recipe.split_key())
-    return Work(recipe.objective, data, measured, recipe.export, seed_bits=tuning.seed_bits)
+    return Work(
+        recipe.objective,
+        data,
+        measured,
+        recipe.export,
+        seed_bits=tuning.seed_bits,
+        suggested=recipe.suggested,
+        fault=recipe.fault if recipe.suggested else None,
+    )

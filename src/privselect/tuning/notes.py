@@ -29,6 +29,14 @@ _SEED = (
 _DEADLINE = "a run that misses its deadline releases nothing; that a run with more trials, or slower ones, is likelier to is not covered"
 _CURATOR = "the number of trials was shown to the curator while they ran"
 _CHECKED = "the mechanism of each candidate was checked to leak at most the declared one before the data was touched"
+_JUDGED = "the mechanism of each candidate was checked to leak at most the declared one in the trial that drew it"
+_SUGGESTED = (
+    "the search space is what the objective asks for while it runs; that no name, range or branch of it was computed from private records "
+    "is declared by the user, not checked"
+)
+_BREACH = (
+    "a trial that is found not to run what was planned ends the run without a release; that a record itself sets this off is not covered"
+)
 
 
 def of(tuning: Tuning) -> tuple[str, ...]:
@@ -43,7 +51,10 @@ def of(tuning: Tuning) -> tuple[str, ...]:
     conditions = {
         _DEADLINE: tuning.deadline is not None,
         _CURATOR: tuning.curator,
-        _CHECKED: tuning.recipe.mechanism_of is not None,
+        _CHECKED: tuning.recipe.judges and not tuning.recipe.suggested,
+        _JUDGED: tuning.recipe.judges and tuning.recipe.suggested,
+        _SUGGESTED: tuning.recipe.suggested,
+        _BREACH: tuning.recipe.suggested or getattr(tuning.recipe.objective, "may_breach", False),
         _SEED.format(bits=tuning.seed_bits): tuning.seed_bits < ENOUGH_BITS,
         _MEMORY: tuning.ledger is None,
     }

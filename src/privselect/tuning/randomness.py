@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 ENOUGH_BITS = 128  # below this a seed can be found by search from a released model
-_TORCH_WORDS = 624  # of torch's Mersenne Twister
+_TWISTER_WORDS = 624  # of 32 bits, the state of a Mersenne Twister, as torch and numpy's older generator have
 _TORCH_START = 24  # bytes before these words in the state of a CPU generator: the seed, two flags, the next word
 
 
@@ -50,6 +50,14 @@ class Randomness:
 
         return np.random.Generator(np.random.PCG64DXSM(np.random.SeedSequence(self._whole("numpy"), pool_size=8)))
 
+    def random_state(self) -> np.random.RandomState:
+        """Numpy's older generator, which scikit-learn's estimators take, with its whole state drawn; as a seed it takes 32 bits."""
+        import numpy as np
+
+        generator = np.random.RandomState(0)
+        generator.set_state(("MT19937", self._twister("random_state"), _TWISTER_WORDS))
+        return generator
+
     def python(self) -> random.Random:
         """Python's own generator, seeded with 256 bits."""
         return random.Random(self._whole("python"))  # noqa: S311 - the trainer asks for this very generator
@@ -61,9 +69,7 @@ class Randomness:
         generator = torch.Generator()
         generator.manual_seed(0)  # a valid state, whose words are then replaced; the next number makes new ones of them
         state = generator.get_state().numpy().copy()
-        words = state[_TORCH_START : _TORCH_START + 8 * _TORCH_WORDS].view("<u8")
-        stream = Stream(self._derived("torch"))
-        words[:] = [stream.getrandbits(32) for _ in range(_TORCH_WORDS)]
+        state[_TORCH_START : _TORCH_START + 8 * _TWISTER_WORDS].view("<u8")[:] = self._twister("torch")
         generator.set_state(torch.from_numpy(state))
         return generator
 
@@ -76,6 +82,13 @@ class Randomness:
                 f"with seed_bits={wanted}, which stands in the certificate"
             )
         return Stream(self._derived("integer")).getrandbits(wanted)
+
+    def _twister(self, name: str) -> np.ndarray[Any, np.dtype[np.uint32]]:
+        """The words of a Mersenne Twister, each drawn."""
+        import numpy as np
+
+        bits = 32 * _TWISTER_WORDS
+        return np.frombuffer(Stream(self._derived(name)).getrandbits(bits).to_bytes(bits // 8, "little"), dtype="<u4")
 
     def _whole(self, name: str) -> int:
         return int.from_bytes(self._derived(name), "big")

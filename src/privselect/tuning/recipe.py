@@ -6,7 +6,7 @@ import functools
 from dataclasses import dataclass
 from fractions import Fraction
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from privselect.certificates.canonical import digest
 from privselect.errors import AbortedError, ParameterError, PrivselectError
@@ -15,7 +15,7 @@ from privselect.parameters import shown
 from privselect.tuning.domination import leaks_at_most
 from privselect.tuning.release import written
 from privselect.tuning.scores import NoisyCount, Score
-from privselect.tuning.space import Space, named
+from privselect.tuning.space import Space, Suggested, named
 from privselect.tuning.streams import Stream, derived
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ class Recipe:
     export: Export | None = None
     fallback: bytes | None = None
     mechanism_of: MechanismOf | None = None  # where the mechanism above only dominates what a candidate runs
+    mixed: MechanismOf | None = None  # where the mechanism above is the mixture of what this says
 
     def plain(self) -> dict[str, Any]:
         """As JSON has it; written beside the release, for a reviewer to hash."""
@@ -64,21 +65,34 @@ class Recipe:
         """Of a hold-out that is split off: public, and the same in every run of the plan, so that a record is always on the same side."""
         return bytes.fromhex(self.digest().removeprefix("sha256:"))
 
+    @property
+    def suggested(self) -> bool:
+        """Whether only a trial knows its candidate."""
+        return isinstance(self.space, Suggested)
+
+    @property
+    def judges(self) -> bool:
+        """Whether a candidate can be at fault."""
+        return self.mechanism_of is not None or self.mixed is not None
+
     def check(self, candidate: Candidate) -> None:
-        """Refuse a candidate whose own mechanism is not certain to leak at most what is declared."""
+        """Refuse a candidate that is at fault; one that only the trial knows is judged there."""
+        if not self.suggested and (fault := self.fault(candidate)) is not None:
+            raise AbortedError(f"{fault}; nothing is released") from None
+
+    def fault(self, candidate: Candidate) -> str | None:
+        """Why what a candidate runs is not certain to leak at most what is declared; not which one it is, that would be a word about K."""
         try:
-            covered = self._covers(candidate)
+            return self._fault(candidate)
         except Exception:  # noqa: BLE001 - a function of the user's
-            raise AbortedError("the mechanism of a candidate could not be found; nothing is released") from None
-        if not covered:
-            # Not which one, nor how many were looked at: that would be a word about K.
-            raise AbortedError(self._uncovered())
+            return "the mechanism of a candidate could not be found"
 
-    def _covers(self, candidate: Candidate) -> bool:
-        return self.mechanism_of is None or leaks_at_most(_of(self.mechanism_of, candidate), self.mechanism)
-
-    def _uncovered(self) -> str:
-        return f"a candidate of the space runs a mechanism that {shown(str(self.mechanism))} is not certain to cover"
+    def _fault(self, candidate: Candidate) -> str | None:
+        if self.mixed is not None and _of(self.mixed, candidate) != _of(self.mixed, self.space.finite_part(candidate)):
+            return "the mechanism of a candidate is not the one that was accounted for"
+        if self.mechanism_of is not None and not leaks_at_most(_of(self.mechanism_of, candidate), self.mechanism):
+            return f"a candidate of the space runs a mechanism that {shown(str(self.mechanism))} is not certain to cover"
+        return None
 
     def look_at_space(self) -> None:
         """A few hundred draws that have nothing to do with those of the run, so that what is wrong with a space shows before K is drawn."""
@@ -87,8 +101,9 @@ class Recipe:
         # A space that keeps a state, as one that walks a grid does, or has a generator of its own, draws another one the second time.
         if candidates != [self._looked_at(key) for key in reversed(keys)][::-1]:
             raise ParameterError("`space` must take all its randomness from `suggest`, and draw the same from the same: it does not")
-        if not all(self._covers(candidate) for candidate in candidates):
-            raise ParameterError(self._uncovered())
+        for candidate in () if self.suggested else candidates:
+            if (fault := self._fault(candidate)) is not None:
+                raise ParameterError(fault)
 
     def _looked_at(self, key: bytes) -> Candidate:
         try:
@@ -103,8 +118,38 @@ class Recipe:
         return candidate
 
 
+class Accounted(NamedTuple):
+    """The mechanism of a whole trial, and how each candidate is held against it; fields of a :class:`Recipe`."""
+
+    mechanism: Mechanism
+    mechanism_of: MechanismOf | None
+    mixed: MechanismOf | None
+
+
+def accounted(given: Any, mechanism_of: MechanismOf | None, objective: Any, score: Score, space: Space) -> Accounted:
+    """From what the user says, and from what the objective says of itself by ``mechanism`` or, for each candidate, ``mechanism_of``."""
+    own = getattr(objective, "mechanism_of", None)
+    if given is None and callable(own) and getattr(objective, "mechanism", None) is None:
+        given = own
+    mechanism = trial_mechanism(given, objective, score, space)
+    if given is not None and not isinstance(given, Mechanism):
+        return Accounted(mechanism, mechanism_of, given)
+    if mechanism_of is None and callable(own):
+        if space.listed() is not None and mechanism == trial_mechanism(own, objective, score, space):
+            return Accounted(mechanism, None, own)
+        mechanism_of = functools.partial(_whole_trial, own, score)
+    return Accounted(mechanism, mechanism_of, None)
+
+
+def _whole_trial(training: MechanismOf, score: Score, candidate: Candidate) -> Mechanism:
+    return _with_score(_of(training, candidate), score)
+
+
 def trial_mechanism(given: Mechanism | MechanismOf | None, objective: Any, score: Score, space: Space) -> Mechanism:
-    """The mechanism of a whole trial: as given, as the objective knows it, or, for a finite space, the mixture of its candidates'."""
+    """The mechanism of a whole trial: as given, as the objective knows it, or the mixture of what the candidates run.
+
+    The mixture is over hyperparameters with finitely many values; of the others, which are drawn independently, it must not depend.
+    """
     own = getattr(objective, "mechanism", None)
     if given is None:
         if not isinstance(own, Mechanism):
@@ -120,10 +165,17 @@ def trial_mechanism(given: Mechanism | MechanismOf | None, objective: Any, score
     listed = space.listed()
     if listed is None:
         raise ParameterError(
-            "`mechanism` must be one that covers every candidate where the space is not finite or too large to list; give the function "
-            "of the candidate as `mechanism_of`"
+            "`mechanism` must be one that covers every candidate where the space has no hyperparameters with finitely many values, or "
+            "too many of these to list; give the function of the candidate as `mechanism_of`"
         )
-    parts = [(weight, _of(given, candidate)) for weight, candidate in listed]
+    try:
+        parts = [(weight, _of(given, candidate)) for weight, candidate in listed]
+    except KeyError as error:
+        raise ParameterError(
+            f"`mechanism` as a function must look at hyperparameters with finitely many values alone, which are {', '.join(listed[0][1])}, "
+            f"got one that asks for {shown(error.args[0] if error.args else None)}; give one that covers all as `mechanism`, and the "
+            "function as `mechanism_of`"
+        ) from None
     for _, part in parts:
         _check_own(own, part, score)
     return _with_score(_mixture(parts), score)  # the noise on the hold-out is the same for every candidate
@@ -176,7 +228,8 @@ def _check_own(own: object, given: Mechanism, score: Score) -> None:
 
 
 def objective_name(objective: Any) -> str:
-    """``module:function``; of a partial, that of the function."""
+    """``module:function``; of a partial, that of the function, and of an objective made of another one, both."""
     while isinstance(objective, functools.partial):
         objective = objective.func
-    return named(objective)
+    inner = getattr(objective, "runs", None)
+    return f"{named(objective)}({objective_name(inner)})" if callable(inner) else named(objective)

@@ -33,6 +33,34 @@ class Release:
     artifact: Any
     certificate: Certificate
     out: Path | None = None
+    laws: dict[str, Any] | None = None  # of each hyperparameter, where the objective drew these itself
+
+    def public_facts(self) -> dict[str, Any]:
+        """All that other tools may be told of a run, as plain values: nothing here depends on K, on what lost, or on a clock that ran.
+
+        ``made`` is when the certificate was issued, before K was drawn.
+        """
+        certificate = self.certificate
+        promise, run = certificate.promise, certificate.run
+        return {
+            "candidate": None if self.candidate is None else dict(self.candidate),
+            "score": self.score,
+            "fallback": self.is_fallback,
+            "epsilon": certificate.total.upper,
+            "delta": promise.delta,
+            "neighbours": certificate.neighbours,
+            "mechanism": promise.mechanism,
+            "count": promise.count,
+            "runs": 1 if run is None else run.runs,
+            "insecure": run is not None and run.insecure,
+            "draft": certificate.draft,
+            "declared": promise.declared.plain(),
+            "notes": [] if run is None else list(run.notes),
+            "statement": certificate.statement,
+            "plan": None if run is None else run.plan,
+            "certificate": certificate.hash,
+            "made": certificate.made,
+        }
 
     @property
     def is_fallback(self) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from privselect.errors import AbortedError, ParameterError
+from privselect.tuning.breach import Breached
 from privselect.tuning.streams import Stream, derived
 from privselect.tuning.trial import perform
 
@@ -20,9 +21,11 @@ if TYPE_CHECKING:
     from privselect.tuning.space import Candidate, Space
     from privselect.tuning.trial import Outcome, Work
 
+    _Result = Outcome | Breached | None
+
 _AHEAD = 2  # trials submitted for each worker: the next is there when one is done, and memory does not grow with K
 _MARK_BYTES = 16
-_in_worker = cast("Callable[[Candidate, bytes], Outcome | None]", perform)  # which the executor hands the work as well
+_in_worker = cast("Callable[[Candidate, bytes], _Result]", perform)  # which the executor hands the work as well
 
 
 @dataclass(frozen=True, repr=False)
@@ -68,7 +71,7 @@ class Runner:
         self._ledger, self._drawn, self._conduct = ledger, drawn, conduct
         self._executor: Executor | None = None
         self._losses: dict[int, int] = {}
-        self._in_flight: dict[Future[Outcome | None], int] = {}
+        self._in_flight: dict[Future[_Result], int] = {}
         self._recorded = 0
 
     def run(self, work: Work) -> Best | None:
@@ -126,7 +129,9 @@ class Runner:
         if lost:
             self._rerun(lost, work)
 
-    def _record(self, slot: int, outcome: Outcome | None) -> None:
+    def _record(self, slot: int, outcome: _Result) -> None:
+        if isinstance(outcome, Breached):
+            raise AbortedError(f"{outcome.sentence}; nothing is released")
         # Beyond K a trial is run for the time it takes, and leaves no trace but that.
         counts = slot < self._drawn.trials
         self._ledger.record(slot, outcome if counts else None, self._drawn.mark(slot))

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from privselect.entropy import below
 from privselect.errors import ParameterError
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from privselect.entropy import Entropy
+    from privselect.tuning.streams import Stream
 
 Candidate: TypeAlias = dict[str, Any]
 _FLOAT_BITS = 53
@@ -154,11 +155,12 @@ class Choice(Distribution):
 class Suggest:
     """What a define-by-run space asks: each name once, and the draws are the candidate."""
 
-    __slots__ = ("_entropy", "drawn")
+    __slots__ = ("_any_name", "_entropy", "drawn", "laws")
 
-    def __init__(self, entropy: Entropy) -> None:
-        self._entropy = entropy
+    def __init__(self, entropy: Entropy, *, any_name: bool = False) -> None:
+        self._entropy, self._any_name = entropy, any_name
         self.drawn: Candidate = {}
+        self.laws: dict[str, Distribution] = {}
 
     def __repr__(self) -> str:
         return "Suggest(...)"
@@ -181,10 +183,12 @@ class Suggest:
 
     def draw(self, name: str, distribution: Distribution) -> Any:
         """One value of any distribution."""
-        _check_name(name)
+        if not (self._any_name and isinstance(name, str) and name):
+            _check_name(name)
         if name in self.drawn:
             raise ParameterError(f"a space draws each name once, got {shown(name)} twice")
         self.drawn[name] = value = distribution.draw(self._entropy)
+        self.laws[name] = distribution
         return value
 
 
@@ -227,13 +231,37 @@ class Space:
         return {name: law.plain() for name, law in self.laws.items()}
 
     def listed(self) -> list[tuple[Fraction, Candidate]] | None:
-        """Every candidate with its exact probability, where there are finitely many and few."""
-        if self.laws is None:
+        """What :meth:`finite_part` leaves of every candidate, with its exact probability; None where these are too many to list."""
+        columns = {name: law.listed() for name, law in (self.laws or {}).items()}
+        finite = {name: column for name, column in columns.items() if column is not None}
+        if not finite or math.prod(len(column) for column in finite.values()) > _MOST_LISTED:
             return None
-        columns = [law.listed() for law in self.laws.values()]
-        if any(column is None for column in columns) or math.prod(len(column or ()) for column in columns) > _MOST_LISTED:
-            return None
-        return list(_combined(list(self.laws), [column or [] for column in columns]))
+        return list(_combined(list(finite), list(finite.values())))
+
+    def finite_part(self, candidate: Candidate) -> Candidate:
+        """The candidate without the hyperparameters that have infinitely many values, or too many to list."""
+        return {name: candidate[name] for name, law in (self.laws or {}).items() if law.listed() is not None}
+
+
+class Suggested(Space):
+    """A space that the objective alone knows: it is handed a :class:`Suggest`, and asks for values while it runs.
+
+    That what it asks for was not computed from the records is the user's to declare; a :class:`Space` is fixed before they are touched.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.laws, self._function, self._name = None, None, name
+
+    def __repr__(self) -> str:
+        return f"Suggested({self._name!r})"
+
+    def draw(self, entropy: Entropy) -> Candidate:
+        """Where the draws come from: what they are shows in the trial."""
+        return {"stream": cast("Stream", entropy).key.hex()}
+
+    def plain(self) -> Any:
+        """As JSON has it."""
+        return {"suggested": self._name}
 
 
 def named(function: object) -> str:

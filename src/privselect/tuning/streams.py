@@ -29,6 +29,11 @@ class Stream:
     def __repr__(self) -> str:
         return "Stream(...)"
 
+    @property
+    def key(self) -> bytes:
+        """From which the same stream can be had again, from its beginning."""
+        return self._key
+
     def getrandbits(self, k: int, /) -> int:
         """A uniformly random whole number below ``2^k``."""
         while self._have < k:

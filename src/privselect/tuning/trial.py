@@ -12,9 +12,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from privselect.errors import ParameterError
 from privselect.parameters import shown
+from privselect.tuning.breach import Breach, Breached
 from privselect.tuning.randomness import ENOUGH_BITS, Randomness
 from privselect.tuning.silence import silence
+from privselect.tuning.space import Suggest
 from privselect.tuning.streams import Stream, derived
+from privselect.tuning.suggested import packed, suggest_from
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -31,7 +34,7 @@ class Outcome(NamedTuple):
     """What a trial that did not fail hands to the coordinator. Secret, unless it wins."""
 
     score: float
-    artifact: bytes
+    artifact: bytes  # as exported; where the objective draws its candidate itself, with that before it
 
     def __repr__(self) -> str:
         return "Outcome(...)"
@@ -51,13 +54,18 @@ class Work:
     seed_bits: int = ENOUGH_BITS
     timeout: float | None = None  # seconds
     memory: int | None = None  # bytes
+    suggested: bool = False  # whether the objective draws its candidate itself
+    fault: Callable[[Candidate], str | None] | None = None  # what is wrong with a candidate that only the trial knows
 
     def outcome(self, candidate: Candidate, seed: bytes) -> Outcome:
         """The trial itself; raises whatever goes wrong, for a dry run to show."""
         # The noise of the score is apart from all that the objective can ask for.
         randomness = Randomness(derived(seed, "objective"), self.seed_bits)
         # A copy: what the objective does to its candidate must not reach what is released.
-        returned = self.objective(dict(candidate), self.data, randomness)
+        given = suggest_from(candidate) if self.suggested else dict(candidate)
+        returned = self.objective(given, self.data, randomness)
+        if isinstance(given, Suggest) and self.fault is not None and (fault := self.fault(given.drawn)) is not None:
+            raise Breach(fault)
         if not isinstance(returned, tuple) or len(returned) != 2:
             raise ParameterError(f"the objective must return (score, artifact), got {shown(type(returned).__name__)}")
         score, artifact = returned
@@ -66,12 +74,14 @@ class Work:
                 raise ParameterError("the objective must return None for the score where a noisy count on the hold-out is the score")
             score = self.measured.score(artifact, Stream(derived(seed, "score")))
         content = b"" if self.export is None else self.export.encode(artifact)
+        if isinstance(given, Suggest):
+            content = packed(given, content)
         if len(content) > _LARGEST:
             raise ParameterError(f"an artifact must have at most {_LARGEST} bytes, got more")
         return Outcome(checked_score(score), content)
 
 
-def perform(work: Work, candidate: Candidate, seed: bytes) -> Outcome | None:
+def perform(work: Work, candidate: Candidate, seed: bytes) -> Outcome | Breached | None:
     """The outcome of a trial, or None where it failed in whatever way: one outcome for all of them, without a word of why."""
     if work.memory is not None:
         _limit_memory(work.memory)
@@ -80,6 +90,8 @@ def perform(work: Work, candidate: Candidate, seed: bytes) -> Outcome | None:
             return work.outcome(candidate, seed)
     except KeyboardInterrupt:
         raise KeyboardInterrupt from None  # of the user, not of the trial; what the trial was just handling must not be shown
+    except Breach as breach:
+        return Breached(breach.sentence)
     except BaseException:  # noqa: BLE001 - also SystemExit, and whatever a library in C raises
         return None
 

@@ -25,13 +25,14 @@ from privselect.tuning.fingerprint import feature, fingerprint
 from privselect.tuning.interrupts import uninterrupted
 from privselect.tuning.ledger import Begun, Ledger
 from privselect.tuning.randomness import ENOUGH_BITS
-from privselect.tuning.recipe import Recipe, trial_mechanism
+from privselect.tuning.recipe import Recipe, accounted
 from privselect.tuning.release import CERTIFICATE, PLAN, RELEASE, Release, check_out, write_folder, written
 from privselect.tuning.runner import Conduct, Drawn, Runner
 from privselect.tuning.runs import DEFAULT, Opened, check_target, open_run
 from privselect.tuning.scores import NoisyCount, described_score, read_score
 from privselect.tuning.space import Space
 from privselect.tuning.streams import SECRET_BYTES, derived
+from privselect.tuning.suggested import unpacked
 from privselect.tuning.timing import as_monotonic, check_certain, read_moment, wait_until
 from privselect.tuning.trial import Work, can_limit_time
 
@@ -79,7 +80,7 @@ class Tuning:
             begun = self._begin(opened, plan) if opened.begun is None else self._resumed(opened.begun, load)
             certificate = Certificate.from_json(begun.certificate)
             drawn = Drawn(begun.secret, begun.trials, self.recipe.space)
-            if self.recipe.mechanism_of is not None:
+            if self.recipe.judges and not self.recipe.suggested:
                 for slot in range(self._slots() or drawn.trials):
                     self.recipe.check(drawn.candidate(slot))
             work = self._work(opened.ledger, begun, load)
@@ -171,6 +172,8 @@ class Tuning:
             seed_bits=self.seed_bits,
             timeout=self.timeout,
             memory=self.engine.memory_share if self.memory_limit is None else self.memory_limit,
+            suggested=self.recipe.suggested,
+            fault=self.recipe.fault if self.recipe.suggested and self.recipe.judges else None,
         )
 
     def _conduct(self, ends: float | None) -> Conduct:
@@ -192,6 +195,9 @@ class Tuning:
         export, content = self.recipe.export, self.recipe.fallback if best is None else best.artifact
         candidate = None if best is None else drawn.candidate(best.slot)
         score = None if best is None else best.score
+        laws = None
+        if best is not None and self.recipe.suggested:
+            candidate, laws, content = unpacked(best.artifact)
         if self.out is not None:
             said = {
                 "version": 1,
@@ -201,12 +207,14 @@ class Tuning:
                 "artifact": None if export is None or content is None else export.file,
                 "certificate": certificate.hash,
             }
+            if laws is not None:
+                said["laws"] = laws
             files = {PLAN: written(self.recipe.plain()), CERTIFICATE: certificate.to_json().encode("utf-8"), RELEASE: written(said)}
             if export is not None and content is not None:
                 files[export.file] = content
             write_folder(self.out, files, certificate)
         artifact = None if export is None or content is None else export.decode(content)
-        return Release(candidate, score, artifact, certificate, self.out)
+        return Release(candidate, score, artifact, certificate, self.out, laws)
 
 
 def tune(  # noqa: PLR0913 - a run has as many parts
@@ -273,19 +281,21 @@ def described(objective: Callable[..., Any], space: Any, **given: Any) -> Tuning
     law = parse(law) if isinstance(law, str) else law
     if not isinstance(law, Count):
         raise ParameterError(f"`count` must be a law of K such as geometric(mean=30), got {shown(law)}")
-    trial = trial_mechanism(parse(mechanism) if isinstance(mechanism, str) else mechanism, objective, score, laws)
+    mechanism = parse(mechanism) if isinstance(mechanism, str) else mechanism
+    trial = accounted(mechanism, given.pop("mechanism_of"), objective, score, laws)
     fallback, declared = given.pop("fallback"), given.pop("declared") or Declared()
     if fallback is not None and export is None:
         raise ParameterError(f"`fallback` must be None where nothing is exported, got {shown(fallback)}")
     recipe = Recipe(
         objective,
         laws,
-        trial,
+        trial.mechanism,
         law,
         score,
         export,
         None if fallback is None or export is None else export.encode(fallback),
-        given.pop("mechanism_of"),
+        trial.mechanism_of,
+        trial.mixed,
     )
     known = {field.name for field in fields(Tuning)} - {"recipe", "declared"}
     for name in given:

@@ -1,0 +1,37 @@
+"""The generators that belong to a whole process, for trainers that take their randomness from these."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import sys
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from privselect.tuning.randomness import Randomness
+
+_CUDA_BITS = 64  # of a seed, which is all that a generator on a GPU takes
+
+
+@contextlib.contextmanager
+def seeded_globals(randomness: Randomness) -> Iterator[None]:
+    """Within, the generators of ``random``, numpy and torch are the trial's own, each with its whole state drawn; then as before.
+
+    What was there comes back: in one process with the coordinator, a state that is left behind would tell the noise of a trial.
+    torch is looked at only where it is loaded already. Generators on GPUs take a seed of 64 bits, and keep it.
+    """
+    with contextlib.ExitStack() as undo:
+        undo.callback(random.setstate, random.getstate())
+        random.setstate(randomness.python().getstate())
+        undo.callback(np.random.set_state, np.random.get_state())  # noqa: NPY002 - this very generator is meant
+        np.random.set_state(randomness.random_state().get_state())  # noqa: NPY002 - as above
+        if (torch := sys.modules.get("torch")) is not None:
+            undo.callback(torch.set_rng_state, torch.get_rng_state())
+            torch.set_rng_state(randomness.torch().get_state())
+            if torch.cuda.is_available():
+                torch.cuda.manual_seed_all(randomness.stream("cuda").getrandbits(_CUDA_BITS))
+        yield

@@ -1,0 +1,202 @@
+"""A space that the objective alone knows: the same draws, known only to the trial, released with the winner."""
+
+import json
+
+import numpy as np
+import pytest
+
+import privselect as ps
+from privselect.errors import AbortedError, LedgerError, ParameterError
+from privselect.tuning.breach import Breach, Breached
+from privselect.tuning.dry_run import dry_run
+from privselect.tuning.executors.serial import Serial
+from privselect.tuning.space import Choice, Integer, LogUniform, Space, Suggested, Uniform
+from privselect.tuning.streams import Stream
+from privselect.tuning.suggested import packed, suggest_from, unpacked
+from privselect.tuning.trial import Work, perform
+from privselect.tuning.tune import described
+
+DATA = np.arange(5.0)
+LAWS = {"rate": LogUniform(1e-3, 1.0), "depth": Integer(1, 9), "kind": Choice(["a", "b"])}
+GIVEN = {"mechanism": ps.Gaussian(sigma=4), "count": ps.Fixed(k=1), "score": "public", "delta": 1e-6, "ledger": None, "executor": "serial"}
+
+
+def plain(candidate, _data, _randomness):
+    return candidate["rate"], {"weights": np.array([candidate["depth"]])}
+
+
+def asking(suggest, data, randomness):
+    return plain({name: suggest.draw(name, law) for name, law in LAWS.items()}, data, randomness)
+
+
+def conditional(suggest, _data, _randomness):
+    if suggest.choice("kind", ["a", "b"]) == "a":
+        return suggest.uniform("only/a", 0, 1), None
+    return 2.0 + suggest.integer("only b", 1, 3), None
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_same_secret_releases_what_a_space_would(seed):
+    count = {"count": ps.Geometric(mean=5), "insecure_seed": seed, "data": DATA, "export": "arrays"}
+    here, there = (ps.tune(trial, space, **GIVEN | count) for trial, space in ((plain, LAWS), (asking, Suggested("asking"))))
+    assert (here.candidate, here.score) == (there.candidate, there.score)
+    assert np.array_equal(here.artifact["weights"], there.artifact["weights"])
+    assert here.laws is None
+    assert there.laws == {name: law.plain() for name, law in LAWS.items()}
+
+
+def test_a_draw_may_depend_on_another_and_have_any_name():
+    found = [ps.tune(conditional, Suggested("c"), **GIVEN, insecure_seed=seed) for seed in range(12)]
+    assert {tuple(sorted(release.candidate)) for release in found} == {("kind", "only/a"), ("kind", "only b")}
+    assert all(list(release.candidate) == list(release.laws) for release in found)
+
+
+def test_the_release_folder_holds_the_candidate_and_its_laws(tmp_path):
+    release = ps.tune(asking, Suggested("asking"), **GIVEN, data=DATA, export="arrays", out=tmp_path / "out")
+    said = json.loads((tmp_path / "out" / "release.json").read_text())
+    assert said["candidate"] == release.candidate
+    assert said["laws"] == release.laws
+    with np.load(tmp_path / "out" / "model.npz") as arrays:
+        assert arrays["weights"] == release.candidate["depth"]
+    assert json.loads((tmp_path / "out" / "plan.json").read_text())["space"] == {"suggested": "asking"}
+    assert any("what the objective asks for" in note for note in release.certificate.run.notes)
+
+
+def test_a_run_that_is_resumed_releases_the_same(tmp_path):
+    given = {name: value for name, value in GIVEN.items() if name != "ledger"} | {"count": ps.Fixed(k=4), "insecure_seed": 3}
+    calls = []
+
+    def stopped(suggest, data, randomness):
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return asking(suggest, data, randomness)
+
+    with pytest.raises(KeyboardInterrupt):
+        ps.tune(stopped, Suggested("s"), **given, data=DATA, ledger=tmp_path / "ledger")
+    resumed = ps.tune(stopped, Suggested("s"), **given, data=DATA, ledger=tmp_path / "ledger")
+    assert len(calls) == 5
+    assert resumed.candidate == ps.tune(asking, Suggested("s"), **given, data=DATA, ledger=None).candidate
+    with pytest.raises(LedgerError, match="again"):
+        ps.tune(stopped, Suggested("s"), **given, data=DATA, ledger=tmp_path / "ledger")
+
+
+def test_a_fallback_has_no_candidate():
+    release = ps.tune(
+        asking, Suggested("s"), **GIVEN | {"count": ps.Finite({0: 1})}, data=DATA, export="arrays", fallback={"weights": [0.0]}
+    )
+    assert release.candidate is None
+    assert release.laws is None
+    assert release.artifact["weights"] == 0.0
+
+
+def test_a_worker_learns_a_stream_that_tells_nothing_else():
+    candidate = Suggested("s").draw(Stream(bytes(32)))
+    assert candidate == {"stream": bytes(32).hex()}
+    suggest = suggest_from(candidate)
+    assert suggest.draw("depth", LAWS["depth"]) == Space({"depth": LAWS["depth"]}).draw(Stream(bytes(32)))["depth"]
+    assert unpacked(packed(suggest, b"rest")) == (suggest.drawn, {"depth": {"integer": [1, 9]}}, b"rest")
+    assert repr(unpacked(packed(suggest, b""))) == "Told(...)"
+
+
+def test_a_candidate_that_is_not_covered_ends_the_run():
+    def of(candidate):
+        return ps.Gaussian(sigma=4 if candidate["depth"] <= 9 else 1)
+
+    assert ps.tune(asking, Suggested("s"), **GIVEN, data=DATA, mechanism_of=of).candidate
+    with pytest.raises(AbortedError, match=r"not certain to cover; nothing is released$"):
+        ps.tune(asking, Suggested("s"), **GIVEN, data=DATA, mechanism_of=lambda _: ps.Gaussian(sigma=1))
+    with pytest.raises(ParameterError, match="must be one that covers every candidate"):
+        ps.tune(asking, Suggested("s"), **GIVEN | {"mechanism": of}, data=DATA)
+
+
+def test_a_dry_run_shows_the_candidate():
+    given = {name: value for name, value in GIVEN.items() if name != "executor"}
+    rest = dict.fromkeys(["epsilon", "fallback", "declared", "mechanism_of"])
+    tuning = described(asking, Suggested("s"), **given, **rest, export="arrays", engine=Serial())
+    trials = list(dry_run(tuning, lambda: DATA))
+    assert all(set(trial.candidate) == set(LAWS) for trial in trials)
+    assert trials[0].pure
+
+
+# -- breaches -------------------------------------------------------------------------------------------------------------------------
+
+
+def breaching(_candidate, _data, _randomness):
+    try:
+        raise Breach("the trainer ran something else", details="canary 4711")
+    except Exception:  # noqa: BLE001 - a trainer that catches what it can
+        return 1.0, None
+
+
+@pytest.mark.parametrize("executor", ["serial", "processes"])
+def test_a_breach_ends_the_run_without_a_release_and_without_details(executor, tmp_path, capfd):
+    with pytest.raises(AbortedError, match=r"^the trainer ran something else; nothing is released$"):
+        ps.tune(breaching, {"x": Uniform(0, 1)}, **GIVEN | {"executor": executor}, data=DATA, out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    assert "4711" not in "".join(capfd.readouterr())
+
+
+def test_a_breach_on_synthetic_data_is_told_before_anything_is_drawn():
+    with pytest.raises(ParameterError, match=r"before anything private was touched: the trainer ran something else: canary 4711$"):
+        ps.tune(breaching, {"x": Uniform(0, 1)}, **GIVEN, data=DATA, synthetic=DATA)
+
+
+def test_a_worker_tells_a_breach_by_its_sentence_alone():
+    assert perform(Work(breaching, None), {}, bytes(32)) == Breached("the trainer ran something else")
+
+
+# -- a mechanism for each candidate ---------------------------------------------------------------------------------------------------
+
+MIXED = {"rate": LogUniform(1e-3, 1.0), "batch": Choice([1, 2], weights=["1/3", "2/3"]), "depth": Integer(1, 2)}
+
+
+def by_batch(candidate):
+    return ps.Gaussian(sigma=4.0 * candidate["batch"])
+
+
+class Telling:
+    """An objective that says what each candidate runs."""
+
+    def __call__(self, candidate, _data, _randomness):
+        return candidate["rate"], None
+
+    mechanism_of = staticmethod(by_batch)
+
+
+MIXTURE = ps.parse("mixture(1/3*gaussian(sigma=4), 2/3*gaussian(sigma=8))")
+
+
+def test_the_mixture_is_over_the_finite_hyperparameters_alone():
+    release = ps.tune(lambda c, _d, _r: (c["rate"], None), MIXED, **GIVEN | {"mechanism": by_batch})
+    assert release.certificate.promise.mechanism == str(MIXTURE)
+    assert any("mechanism of each candidate was checked" in note for note in release.certificate.run.notes)
+
+
+@pytest.mark.parametrize("mechanism", [None, MIXTURE], ids=["left to the objective", "said as well"])
+def test_an_objective_tells_what_each_candidate_runs(mechanism):
+    release = ps.tune(Telling(), MIXED, **GIVEN | {"mechanism": mechanism})
+    assert release.certificate.promise.mechanism == str(MIXTURE)
+
+
+def test_what_an_objective_tells_must_be_covered():
+    assert ps.tune(Telling(), MIXED, **GIVEN).certificate.promise.mechanism == "gaussian(sigma=4)"
+    with pytest.raises(ParameterError, match=r"'gaussian\(sigma=5\)' is not certain to cover"):
+        ps.tune(Telling(), MIXED, **GIVEN | {"mechanism": ps.Gaussian(sigma=5)})
+
+
+def test_a_mechanism_that_looks_at_what_cannot_be_listed_is_refused():
+    with pytest.raises(ParameterError, match=r"which are batch, depth, got one that asks for 'rate'"):
+        ps.tune(Telling(), MIXED, **GIVEN | {"mechanism": lambda c: ps.Gaussian(sigma=4 + c["rate"])})
+    with pytest.raises(ParameterError, match="is not the one that was accounted for"):
+        ps.tune(Telling(), MIXED, **GIVEN | {"mechanism": lambda c: ps.Gaussian(sigma=4 + c.get("rate", 0))})
+
+
+def test_public_facts_are_plain_and_public():
+    release = ps.tune(asking, Suggested("s"), **GIVEN, data=DATA)
+    facts = release.public_facts()
+    assert json.loads(json.dumps(facts)) == facts
+    assert facts["candidate"] == release.candidate
+    assert facts["epsilon"] == release.certificate.total.upper
+    assert facts["certificate"] == release.certificate.hash
+    assert not {"trials", "k", "duration", "seconds", "seed"} & set(facts)
