@@ -132,7 +132,7 @@ def test_a_torch_generator_draws_normal_and_uniform_numbers():
 
 
 def from_globals():
-    return [random.random(), float(np.random.normal()), float(np.random.uniform())]  # noqa: NPY002 - these very generators
+    return [random.random(), float(np.random.normal()), float(np.random.uniform())]  # noqa: NPY002, S311 - these very generators
 
 
 def test_the_generators_of_the_process_are_the_trials_own_and_come_back():

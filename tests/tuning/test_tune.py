@@ -15,7 +15,6 @@ import pytest
 from scipy import stats
 
 import privselect as ps
-from privselect.certificates.promise import Promise
 from privselect.errors import AbortedError, LedgerError, ParameterError
 from privselect.tuning import timing
 from privselect.tuning import tune as module
@@ -38,23 +37,6 @@ def objective(candidate, data, randomness):
 
 def failing(_candidate, _data, _randomness):
     raise ValueError("always")
-
-
-@pytest.fixture(scope="module")
-def template():
-    return ps.certify(ps.Gaussian(sigma=4), ps.Geometric(mean=30), delta=1e-6)
-
-
-@pytest.fixture
-def quick(monkeypatch, template):
-    """Certificates at once: their numbers are those of another plan, which matters to no test that asks for this."""
-
-    def certify(mechanism, count, *, delta, epsilon, declared, run):
-        promise = Promise(mechanism=str(mechanism), count=str(count), epsilon=epsilon or 2.0, delta=delta, declared=declared)
-        certificate = template.model_copy(update={"promise": promise, "run": run})
-        return certificate.model_copy(update={"hash": certificate.digest()})
-
-    monkeypatch.setattr(module, "certify", certify)
 
 
 @pytest.fixture

@@ -51,11 +51,11 @@ class Randomness:
         return np.random.Generator(np.random.PCG64DXSM(np.random.SeedSequence(self._whole("numpy"), pool_size=8)))
 
     def random_state(self) -> np.random.RandomState:
-        """Numpy's older generator, which scikit-learn's estimators take, with its whole state drawn; as a seed it takes 32 bits."""
+        """The older generator of numpy, as scikit-learn's estimators take it, its whole state drawn; as a seed it takes 32 bits."""
         import numpy as np
 
         generator = np.random.RandomState(0)
-        generator.set_state(("MT19937", self._twister("random_state"), _TWISTER_WORDS))
+        generator.set_state(("MT19937", self._twister("random_state"), _TWISTER_WORDS, 0, 0.0))
         return generator
 
     def python(self) -> random.Random:
