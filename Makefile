@@ -6,6 +6,8 @@ JOBS ?= auto
 BIN := .venv/bin
 STAMP := .venv/.installed
 OPACUS_STAMP := .venv/.installed-opacus
+DIFFPRIVLIB_BIN := .venv-diffprivlib/bin
+DIFFPRIVLIB_STAMP := .venv-diffprivlib/.installed
 ENGINES_STAMP := .venv/.installed-engines
 BENCH_STAMP := .venv/.installed-bench
 
@@ -13,10 +15,10 @@ BENCH_STAMP := .venv/.installed-bench
 TEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n $(JOBS)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all test-opacus test-engines soak lint format bench clean
+.PHONY: help install demo test test-all test-opacus test-diffprivlib test-engines soak lint format bench clean
 
 help:  ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-16s %s\n", $$1, $$2}' Makefile
 
 install: $(STAMP)  ## create .venv with everything for development
 	@:
@@ -38,9 +40,10 @@ demo: install  ## the main job: plan a budget, tune a model on real digits in pr
 test: install  ## the tests, in a few minutes
 	$(TEST)
 
-test-all: install  ## what `make test` leaves out: slow tests, Opacus, Dask and Ray, a tenth of the long campaigns
+test-all: install  ## what `make test` leaves out: slow tests, Opacus, diffprivlib, Dask and Ray, a tenth of the long campaigns
 	$(TEST) -m slow
 	$(MAKE) test-opacus
+	$(MAKE) test-diffprivlib
 	$(MAKE) test-engines
 	$(MAKE) soak SOAK=0.1
 
@@ -50,6 +53,16 @@ test-opacus: $(OPACUS_STAMP)  ## against real training runs of Opacus, which thi
 $(OPACUS_STAMP): $(STAMP)
 	@echo "installing Opacus and torch into .venv"
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[opacus]'
+	@touch $@
+
+# Its models need an older scikit-learn than all else here.
+test-diffprivlib: $(DIFFPRIVLIB_STAMP)  ## with models of diffprivlib, which this installs into an environment of its own
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(DIFFPRIVLIB_BIN)/pytest -m diffprivlib tests/integrations/test_diffprivlib.py tests/test_readme.py
+
+$(DIFFPRIVLIB_STAMP): $(STAMP)
+	@echo "installing diffprivlib into .venv-diffprivlib"
+	@test -x $(DIFFPRIVLIB_BIN)/python || $(PYTHON) -m venv .venv-diffprivlib
+	@$(DIFFPRIVLIB_BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[cli,diffprivlib]' 'pytest>=9.0' 'hypothesis>=6.100'
 	@touch $@
 
 test-engines: $(ENGINES_STAMP)  ## on real local clusters of Dask and Ray, which this installs
@@ -81,5 +94,5 @@ bench: $(BENCH_STAMP) $(OPACUS_STAMP)  ## speed, memory and tightness against th
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/run.py
 
 clean:  ## remove everything that make creates
-	rm -rf .venv build dist demo demo.ledger demo.toml .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-diffprivlib build dist demo demo.ledger demo.toml .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -11,7 +11,13 @@ from privselect.cli import main
 
 REPOSITORY = Path(__file__).parent.parent
 README = (REPOSITORY / "README.md").read_text()
-PAGES = {path.name: path.read_text() for path in (REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md")))}
+FOLDERS = (REPOSITORY / "docs", REPOSITORY / "docs" / "tutorials")
+PAGES = {
+    path.name: path.read_text()
+    for path in (REPOSITORY / "README.md", *(page for folder in FOLDERS for page in sorted(folder.glob("*.md"))))
+}
+# Pages whose code needs what `make test` does not install.
+MARKS = {"opacus.md": [pytest.mark.opacus], "diffprivlib.md": [pytest.mark.diffprivlib]}
 
 
 def blocks_of(page: str) -> list[tuple[str, str]]:
@@ -28,7 +34,7 @@ def lines_of(code: str) -> list[str]:
 
 BLOCKS = blocks_of(README)
 PYTHON = [
-    pytest.param(code, id=f"{name}-{place}")
+    pytest.param(code, id=f"{name}-{place}", marks=MARKS.get(name, []))
     for name, page in PAGES.items()
     for place, (language, code) in enumerate(blocks_of(page))
     if language == "python"
@@ -37,7 +43,7 @@ COMMANDS = [line for language, code in BLOCKS if language == "sh" for line in li
 # One page is read from top to bottom, in one folder: a command may use the file that an earlier one wrote, and the files that blocks
 # with a first line such as `# plan.toml` show.
 SESSIONS = [
-    pytest.param(commands, files_of(page), id=name)
+    pytest.param(commands, files_of(page), id=name, marks=MARKS.get(name, []))
     for name, page in PAGES.items()
     if (commands := [line for kind, code in blocks_of(page) if kind == "sh" for line in lines_of(code) if line.startswith("privselect ")])
 ]
