@@ -9,6 +9,7 @@ _HOME = {
     "mechanism_from_pld": "dp_accounting",
     "pld_from_mechanism": "dp_accounting",
     "mechanism_from_history": "opacus",
+    "PrivateStudy": "optuna",
 }
 
 __all__ = [*_HOME]  # noqa: PLE0604
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from privselect.integrations.dp_accounting import mechanism_from_pld as mechanism_from_pld
     from privselect.integrations.dp_accounting import pld_from_mechanism as pld_from_mechanism
     from privselect.integrations.opacus import mechanism_from_history as mechanism_from_history
+    from privselect.integrations.optuna import PrivateStudy as PrivateStudy
 
 
 def __getattr__(name: str) -> object:

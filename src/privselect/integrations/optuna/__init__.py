@@ -1,0 +1,5 @@
+"""Optuna: a stock objective, run by private selection instead of a sampler."""
+
+from privselect.integrations.optuna.study import PrivateStudy
+
+__all__ = ["PrivateStudy"]

@@ -1,0 +1,68 @@
+"""A talkative Optuna objective: no losing score and no K in what is printed, written or kept."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).with_name("optuna_run.py")
+SEEDS = (12, 5)  # by which K is 28 and 60
+
+
+def run(place, n_jobs, seed):
+    """In a folder of its own, always of the same name, so that two runs can be compared."""
+    for name in ("work", "aside", "temporary"):
+        (place / name).mkdir(parents=True)
+    environment = {
+        **{name: value for name, value in os.environ.items() if name in {"PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "VIRTUAL_ENV"}},
+        "SOURCE_DATE_EPOCH": "1700000000",
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "LEDGERS": str(place / "ledgers"),
+        "ASIDE": str(place / "aside"),
+        "TMPDIR": str(place / "temporary"),
+        "HOME": str(place / "work"),
+    }
+    command = [sys.executable, SCRIPT, str(n_jobs), str(seed)]
+    return subprocess.run(command, cwd=place / "work", env=environment, capture_output=True, check=False)
+
+
+def files_of(folder):
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_runs_with_different_k_print_and_write_the_same(tmp_path, n_jobs):
+    runs, told = {}, {}
+    for seed in SEEDS:
+        runs[seed] = run(tmp_path / "place", n_jobs, seed)
+        (tmp_path / "place").rename(tmp_path / str(seed))
+        told[seed] = (tmp_path / str(seed) / "aside" / "scores").read_text().split()
+    first, second = (runs[seed] for seed in SEEDS)
+    assert first.returncode == second.returncode == 0, first.stderr.decode()
+    assert [len(told[seed]) for seed in SEEDS] == [28, 60]  # the trials were run, and talked
+    assert first.stdout == second.stdout
+    assert first.stderr == second.stderr == b""
+    for name in ("work", "temporary"):
+        assert files_of(tmp_path / "12" / name) == files_of(tmp_path / "5" / name)
+    for seed in SEEDS:
+        seen = b"".join([runs[seed].stdout, *files_of(tmp_path / str(seed) / "work").values()])
+        kept = b"".join(files_of(tmp_path / str(seed) / "ledgers").values())
+        assert b"canary" not in seen + kept
+        for score in told[seed]:
+            assert score[:10].encode() not in seen + kept
+    assert set(files_of(tmp_path / "5" / "work")) == {
+        f"released/{name}" for name in ("certificate.json", "model.npz", "plan.json", "release.json")
+    }
+
+
+def test_what_is_printed_shows_the_winner_alone(tmp_path):
+    printed = run(tmp_path / "place", 1, 12).stdout.decode()
+    assert "'depth': 3" in printed
+    assert len(re.findall(r"number=", printed)) == 2  # the best trial, and the only one of the exported study
+    assert set(re.findall(r"number=(\d+)", printed)) == {"0"}
+    assert set(re.findall(r"datetime_\w+=(.*?\))", printed)) == {"datetime.datetime(2023, 11, 14, 22, 13, 20)"}
