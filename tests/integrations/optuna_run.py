@@ -58,7 +58,7 @@ def main():
         insecure_seed=seed,
     )
     study.optimize(objective, data=np.arange(5.0) + 4711, n_jobs=n_jobs)
-    print(study, study.best_trial, study.best_params, study.best_value, study.release, vars(study))  # noqa: T201
+    print(study, study.best_trial, study.best_params, study.best_value, study.release)  # noqa: T201
     print(study.to_optuna_study().trials)  # noqa: T201
 
 

@@ -225,4 +225,3 @@ def test_a_choice_is_the_objects_of_the_objective():
 def test_a_range_that_is_no_multiple_of_its_step_is_cut_as_by_optuna():
     drawn = private(lambda trial: trial.suggest_int("x", 0, 10, step=4), 60)
     assert set(drawn) == {0, 4, 8}
-

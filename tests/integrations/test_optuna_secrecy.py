@@ -35,7 +35,7 @@ def files_of(folder):
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("n_jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_runs_with_different_k_print_and_write_the_same(tmp_path, n_jobs):
     runs, told = {}, {}
     for seed in SEEDS:
@@ -58,11 +58,8 @@ def test_runs_with_different_k_print_and_write_the_same(tmp_path, n_jobs):
     assert set(files_of(tmp_path / "5" / "work")) == {
         f"released/{name}" for name in ("certificate.json", "model.npz", "plan.json", "release.json")
     }
-
-
-def test_what_is_printed_shows_the_winner_alone(tmp_path):
-    printed = run(tmp_path / "place", 1, 12).stdout.decode()
+    # What is printed shows the winner alone: the best trial, and the only one of the exported study, at the time of the certificate.
+    printed = first.stdout.decode()
     assert "'depth': 3" in printed
-    assert len(re.findall(r"number=", printed)) == 2  # the best trial, and the only one of the exported study
-    assert set(re.findall(r"number=(\d+)", printed)) == {"0"}
+    assert re.findall(r"number=(\d+)", printed) == ["0", "0"]
     assert set(re.findall(r"datetime_\w+=(.*?\))", printed)) == {"datetime.datetime(2023, 11, 14, 22, 13, 20)"}
