@@ -17,7 +17,7 @@ from privselect.tuning.randomness import Randomness
 from privselect.tuning.space import Choice, Integer, LogUniform, Suggest, Uniform
 from privselect.tuning.streams import Stream, derived
 
-DRAWS = 3000
+DRAWS = 1500
 WRONG = 1e-4  # the tests draw the same numbers each time: once right, always right
 
 FINITE = {
