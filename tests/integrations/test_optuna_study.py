@@ -1,5 +1,6 @@
 """A private study: stock objectives run, the winner alone comes out, and what would break the guarantee is refused with its reason."""
 
+import json
 import subprocess
 import sys
 
@@ -10,7 +11,10 @@ import pytest
 import privselect as ps
 from privselect.errors import AbortedError, LedgerError, ParameterError
 from privselect.integrations import PrivateStudy
-from privselect.integrations.optuna.refusals import NO_LAW, OF_OPTIMIZE, OF_RESULT, SEVERAL, WithheldError
+from privselect.integrations.optuna.objective import OptunaObjective
+from privselect.integrations.optuna.refusals import NO_LAW, OF_OPTIMIZE, OF_RESULT, OF_TRIAL, SEVERAL, WithheldError
+from privselect.integrations.optuna.trial import PrivateTrial
+from privselect.tuning.trial import Work, perform
 
 SETTING = {"count": ps.Geometric(mean=12), "mechanism": ps.Gaussian(sigma=4), "delta": 1e-6, "score": "public"}
 
@@ -65,6 +69,14 @@ def test_the_release_is_that_of_a_plain_run_with_the_same_secret(direction, seed
     assert study.certificate.total == expected.certificate.total
 
 
+def test_the_plan_names_the_objective_and_the_direction(tmp_path):
+    run(parabola, out=tmp_path / "released")
+    plan = json.loads((tmp_path / "released" / "plan.json").read_text())
+    assert plan["objective"].endswith(f"OptunaObjective({__name__}:parabola)")
+    assert plan["space"] == {"suggested": f"{__name__}:parabola, minimize"}
+    assert json.loads((tmp_path / "released" / "release.json").read_text())["laws"] == {"x": {"uniform": [-10.0, 10.0]}}
+
+
 def test_the_best_trial_is_a_frozen_one_without_a_trace_of_the_others(released):
     study, best = released, released.best_trial
     assert isinstance(best, optuna.trial.FrozenTrial)
@@ -116,11 +128,23 @@ FAILING = {
     "no number": lambda _: float("nan"),
     "text": lambda _: "best",
     "infeasible": lambda trial: trial.set_constraint("c", 1) or 1.0,
+    "a constraint that is no number": lambda trial: trial.set_constraint("c", float("nan")) or 1.0,
     "an attribute that is not there": lambda trial: trial.nothing,
 }
 
 
+def one_trial(objective):
+    """As a worker runs it."""
+    return perform(Work(OptunaObjective(objective, -1), None, suggested=True), {"stream": bytes(32).hex()}, bytes(32))
+
+
 @pytest.mark.parametrize("kind", FAILING)
+def test_a_trial_fails_where_optunas_would(kind):
+    assert one_trial(FAILING[kind]) is None
+    assert one_trial(parabola).score <= 0
+
+
+@pytest.mark.parametrize("kind", ["pruned", "infeasible"])
 def test_trials_that_all_fail_release_the_fallback_and_have_no_best_trial(kind):
     study = run(FAILING[kind], artifact="model", export="arrays", fallback={"w": np.zeros(2)})
     assert study.release.is_fallback
@@ -154,16 +178,28 @@ BREACHES = {
 
 
 @pytest.mark.parametrize("kind", BREACHES)
-def test_an_objective_that_cannot_be_run_so_gives_the_run_up_in_a_fixed_sentence(kind):
+def test_an_objective_that_cannot_be_run_so_is_a_breach_in_a_fixed_sentence(kind):
+    objective, sentence = BREACHES[kind]
+    told = one_trial(objective).sentence
+    assert told.startswith(sentence)
+    assert "4711" not in told
+
+
+@pytest.mark.parametrize("kind", ["several values", "two laws"])
+def test_a_breach_gives_the_run_up(kind):
     objective, sentence = BREACHES[kind]
     study = a_study()
     with pytest.raises(AbortedError) as raised:
         study.optimize(objective)
-    assert str(raised.value).startswith(sentence)
-    assert str(raised.value).endswith("; nothing is released")
-    assert "4711" not in str(raised.value)
+    assert str(raised.value) == f"{sentence}; nothing is released"
     with pytest.raises(ValueError, match="nothing is released yet"):
         _ = study.release
+
+
+def test_every_attribute_of_a_stock_trial_is_there_or_has_its_reason(released):
+    stock = released.to_optuna_study().ask()
+    ours = {*dir(PrivateTrial), *OF_TRIAL, "relative_params"}
+    assert {name for name in (*dir(stock), *vars(stock)) if not name.startswith("_")} <= ours
 
 
 def test_an_objective_may_ask_whether_there_is_a_study():
@@ -326,13 +362,13 @@ def test_a_run_is_resumed_on_the_same_data_alone_and_is_made_once(tmp_path):
 REFUSED = {
     "sampler": (optuna.samplers.TPESampler(), "candidates must be drawn independently of all scores"),
     "pruner": (optuna.pruners.MedianPruner(), "looks at the data without being accounted for"),
-    "storage": ("sqlite:///study.db", "a storage keeps every trial"),
+    "storage": ("mysql://me:4711@host/db", "a storage keeps every trial"),
     "study_name": ("mine", "a storage keeps every trial"),
     "load_if_exists": (True, "a storage keeps every trial"),
     "directions": (["minimize", "maximize"], "several objectives have no single winner"),
     "synthetic": (np.ones(3), "synthetic data would not reach it"),
     "workers": (2, "`n_jobs` of `optimize`"),
-    "data": ("records", "handed to `optimize`"),
+    "data": (["4711"], "handed to `optimize`"),
     "artifact": ("model", "must be given together"),
     "export": ("arrays", "must be given together"),
     "colour": ("red", "`colour` is no option of tune"),
@@ -346,6 +382,7 @@ def test_an_argument_that_would_break_the_guarantee_is_refused_with_the_reason(n
         run(parabola, **{name: value})
     assert reason in str(raised.value)
     assert f"`{name}`" in str(raised.value)
+    assert "4711" not in str(raised.value)  # neither records nor passwords
     assert "\n" not in str(raised.value)
 
 

@@ -31,9 +31,9 @@ _ENDED = (
 
 @dataclass(frozen=True)
 class OptunaObjective:
-    """Calls ``objective(trial)``; ``sign`` makes of its value a score of which the greatest wins."""
+    """Calls the objective that it ``runs`` with a trial; ``sign`` makes of its value a score of which the greatest wins."""
 
-    objective: Callable[[Any], Any]
+    runs: Callable[[Any], Any]
     sign: int
     artifact: str | None = None
     with_torch: bool = False  # whether the coordinator has loaded torch
@@ -41,17 +41,17 @@ class OptunaObjective:
     @property
     def notes(self) -> tuple[str, ...]:
         """For the certificate; with those of the objective itself, where it has some."""
-        return (_GENERATORS, _ENDED, *getattr(self.objective, "notes", ()))
+        return (_GENERATORS, _ENDED, *getattr(self.runs, "notes", ()))
 
     @property
     def mechanism(self) -> Any:
         """What the objective says of itself."""
-        return getattr(self.objective, "mechanism", None)
+        return getattr(self.runs, "mechanism", None)
 
     @property
     def mechanism_of(self) -> Any:
         """What the objective says of each candidate."""
-        return getattr(self.objective, "mechanism_of", None)
+        return getattr(self.runs, "mechanism_of", None)
 
     def __call__(self, suggest: Suggest, _data: Any, randomness: Randomness) -> tuple[float, Any]:
         """One trial; the objective holds its data itself."""
@@ -73,7 +73,7 @@ class OptunaObjective:
     def _returned(self, trial: PrivateTrial) -> Any:
         """What is wrong with the objective itself, and not with one trial, gives the run up: else the fallback would be paid in full."""
         try:
-            return self.objective(trial)
+            return self.runs(trial)
         except NoLawError as error:
             raise Breach(NO_LAW, str(error)) from None
         except WithheldError as error:

@@ -54,7 +54,7 @@ OF_RESULT = {
 
 # Attributes of optuna.trial.Trial.
 _OTHERS = "it leads to the other trials, and no trial may know of another"
-OF_TRIAL = {"study": _OTHERS, "storage": _OTHERS}
+OF_TRIAL = dict.fromkeys(("study", "storage", "relative_search_space", "_trial_id", "_cached_frozen_trial"), _OTHERS)
 
 STOCK = (
     "a study of Optuna cannot be made private afterwards, as it has its sampler and keeps every trial; make a new one: "
@@ -84,7 +84,9 @@ def refuse(given: Mapping[str, Any], reasons: Mapping[str, str]) -> None:
     for name, value in given.items():
         nothing = value is None or value is False or (isinstance(value, list | tuple) and not value)
         if name in reasons and not nothing:
-            raise ParameterError(f"`{name}` cannot be had in a private study, got {shown(value)}: {reasons[name]}")
+            # Of what is no number only the kind: an address may hold a password, and data is data.
+            got = shown(value) if isinstance(value, bool | int | float) else f"a {type(value).__name__}"
+            raise ParameterError(f"`{name}` cannot be had in a private study, got {got}: {reasons[name]}")
 
 
 def withheld(name: str, reasons: Mapping[str, str], owner: str) -> AttributeError:

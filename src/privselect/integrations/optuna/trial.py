@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -102,6 +103,8 @@ class PrivateTrial(BaseTrial):
 
     def set_constraint(self, key: str, value: float) -> None:
         """A trial with a constraint above 0 is infeasible, and counts as failed."""
+        if math.isnan(value):
+            raise ValueError("a constraint must be a number, got NaN")
         self._constraints.setdefault(key, float(value))
 
     @property
