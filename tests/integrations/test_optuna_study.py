@@ -269,7 +269,7 @@ except ps.errors.AbortedError as error:
     for when in ("inside", "before"):
         result = subprocess.run([sys.executable, "-c", script, when], capture_output=True, text=True, check=False)
         said[when] = result.stdout
-    assert said["inside"].startswith("torch was first imported inside the objective")
+    assert said["inside"].startswith("torch was first imported inside a trial")
     assert 0 <= float(said["before"]) < 1
 
 

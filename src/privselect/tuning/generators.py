@@ -9,12 +9,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from privselect.tuning.breach import Breach
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from privselect.tuning.randomness import Randomness
 
 _CUDA_BITS = 64  # of a seed, which is all that a generator on a GPU takes
+_TOO_LATE = (
+    "torch was first imported inside a trial, too late for its generator to be set from the trial's randomness; import it beside the "
+    "objective"
+)
 
 
 @contextlib.contextmanager
@@ -22,7 +28,8 @@ def seeded_globals(randomness: Randomness) -> Iterator[None]:
     """Within, the generators of ``random``, numpy and torch are the trial's own, each with its whole state drawn; then as before.
 
     What was there comes back: in one process with the coordinator, a state that is left behind would tell the noise of a trial.
-    torch is looked at only where it is loaded already. Generators on GPUs take a seed of 64 bits, and keep it.
+    torch must be loaded before: it begins every process with the same known state, and noise made of that is no noise. Generators on
+    GPUs take a seed of 64 bits, and keep it.
     """
     with contextlib.ExitStack() as undo:
         undo.callback(random.setstate, random.getstate())
@@ -35,3 +42,5 @@ def seeded_globals(randomness: Randomness) -> Iterator[None]:
             if torch.cuda.is_available():
                 torch.cuda.manual_seed_all(randomness.stream("cuda").getrandbits(_CUDA_BITS))
         yield
+        if torch is None and "torch" in sys.modules:
+            raise Breach(_TOO_LATE)

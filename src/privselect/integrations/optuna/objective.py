@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from privselect.errors import ParameterError
-from privselect.integrations.optuna.refusals import NO_LAW, SEVERAL, TORCH, NoLawError, WithheldError
+from privselect.integrations.optuna.refusals import NO_LAW, SEVERAL, NoLawError, WithheldError
 from privselect.tuning.breach import Breach
 from privselect.tuning.generators import seeded_globals
 
@@ -36,7 +35,6 @@ class OptunaObjective:
     runs: Callable[[Any], Any]
     sign: int
     artifact: str | None = None
-    with_torch: bool = False  # whether the coordinator has loaded torch
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -57,15 +55,9 @@ class OptunaObjective:
         """One trial; the objective holds its data itself."""
         from privselect.integrations.optuna.trial import PrivateTrial
 
-        if self.with_torch:
-            import torch  # noqa: F401 - so that a worker, too, has it before its generators are set
-        seeded = "torch" in sys.modules
         trial = PrivateTrial(suggest, randomness)
         with seeded_globals(randomness):
             returned = self._returned(trial)
-        if not seeded and "torch" in sys.modules:
-            # torch begins every process with the same known state: noise made of it is no noise.
-            raise Breach(TORCH)
         if any(value > 0 for value in trial.constraints.values()):
             raise ParameterError("the trial is infeasible")
         return self.sign * _number(returned), None if self.artifact is None else trial.user_attrs[self.artifact]

@@ -65,10 +65,6 @@ NO_LAW = (
     "the objective asks for a hyperparameter that cannot be drawn: a range or a step out of bounds, an option that is no text, finite "
     "number, true, false, None or list of these, or another law for a name that has one"
 )
-TORCH = (
-    "torch was first imported inside the objective, too late for its generator to be seeded from the trial's randomness; import it "
-    "before optimize is called"
-)
 
 
 class WithheldError(PrivselectError, AttributeError):

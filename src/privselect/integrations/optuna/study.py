@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 from privselect.certificates.certificate import read_time
@@ -97,7 +96,7 @@ class PrivateStudy:
             raise ParameterError("a private study is run once: a second run is another release at its own price, and another PrivateStudy")
         if not callable(objective):
             raise ParameterError(f"`objective` must be a function of Optuna's trial, got a {type(objective).__name__}")
-        adapted = OptunaObjective(objective, _SIGNS[self._direction], self._artifact, with_torch="torch" in sys.modules)
+        adapted = OptunaObjective(objective, _SIGNS[self._direction], self._artifact)
         space = Suggested(f"{objective_name(objective)}, {self._direction}")
         self._release = tune(adapted, space, data=data, **{**_engine(n_jobs), **self._options})
 

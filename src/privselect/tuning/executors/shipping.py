@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import importlib.util
 import os
 import pickle
@@ -59,7 +60,7 @@ def packed(work: Work) -> bytes:
     import cloudpickle
 
     try:
-        return pickle.dumps((_places(), bytes(cloudpickle.dumps(work))))
+        return pickle.dumps((_places(), "torch" in sys.modules, bytes(cloudpickle.dumps(work))))
     except Exception as error:  # noqa: BLE001 - of a user's own object
         # Not its text, which may show a record.
         raise ParameterError(f"the objective and its data must be picklable, got a {type(error).__name__}") from None
@@ -73,8 +74,10 @@ def _places() -> list[str]:
 def unpacked(parcel: bytes) -> Work:
     """The work in a worker. Where it cannot be had, every worker says the same, and no trial is run."""
     try:
-        places, inner = pickle.loads(parcel)  # noqa: S301 - our own bytes, from the coordinator
+        places, with_torch, inner = pickle.loads(parcel)  # noqa: S301 - our own bytes, from the coordinator
         sys.path.extend(place for place in places if place not in sys.path and Path(place).is_dir())
+        if with_torch:
+            importlib.import_module("torch")  # before a trial sets the generators of the process
         work: Work = pickle.loads(inner)  # noqa: S301 - as above
     except BaseException as error:  # noqa: BLE001 - a module of the user may do anything on import
         raise ParameterError(f"the objective and its data must load in a worker, got a {type(error).__name__}") from None
