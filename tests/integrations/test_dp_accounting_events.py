@@ -19,6 +19,7 @@ from privselect.mechanisms.neighbours import ADD_REMOVE, REPLACE_ONE
 Gaussian, Laplace = dp_event.GaussianDpEvent, dp_event.LaplaceDpEvent
 Sampled, Composed, Again = dp_event.PoissonSampledDpEvent, dp_event.ComposedDpEvent, dp_event.SelfComposedDpEvent
 Select, Discrete, Response = dp_event.RepeatAndSelectDpEvent, dp_event.DiscreteLaplaceDpEvent, dp_event.RandomizedResponseDpEvent
+Fixed, Concentrated = dp_event.SampledWithoutReplacementDpEvent, dp_event.ZCDpEvent
 NOTHING = dp_event.NoOpDpEvent()
 STEP = Sampled(0.01, Gaussian(1.1))
 
@@ -55,6 +56,7 @@ SAME = [  # an event, its relation, its mechanism: either gives the other
     (STEP, ADD_REMOVE, lambda: dpsgd(1)),
     (Sampled(1.0, Gaussian(2.0)), ADD_REMOVE, lambda: ps.DPSGD(noise_multiplier=2, sampling_probability=1, steps=1)),
     (Again(STEP, 1000), ADD_REMOVE, lambda: dpsgd(1000)),
+    (Fixed(60_000, 256, Gaussian(1.1)), REPLACE_ONE, lambda: ps.SampledGaussian(noise_multiplier=1.1, batch_size=256, records=60_000)),
     (Select(Gaussian(4.0), 30.0, 1.0), ADD_REMOVE, lambda: ps.Selection(gaussian(4), ps.Geometric(mean=30))),
     (Select(Gaussian(4.0), 30.0, 0.0), ADD_REMOVE, lambda: ps.Selection(gaussian(4), ps.Logarithmic(mean=30))),
     (Select(Gaussian(4.0), 10.0, math.inf), REPLACE_ONE, lambda: ps.Selection(gaussian(2, REPLACE_ONE), ps.Poisson(mean=10))),
@@ -195,6 +197,55 @@ def test_discrete_laplace_of_another_sensitivity(event, neighbours):
         mechanism_from_event(event, neighbours)
 
 
+# -- samples of fixed size, concentrated privacy ---------------------------------------------------------------------------
+
+
+def test_a_sample_of_fixed_size_measures_noise_as_the_whole_batch_does():
+    whole, all_of_it = Gaussian(3.0), Fixed(50, 50, Gaussian(3.0))
+    for delta in (1e-3, 1e-6):
+        expected = mechanism_from_event(whole, REPLACE_ONE).epsilon_at(delta)
+        found = mechanism_from_event(all_of_it, REPLACE_ONE).epsilon_at(delta)
+        assert found.upper == pytest.approx(expected.upper, rel=1e-4)
+
+
+def test_a_sample_of_fixed_size_costs_less_than_its_renyi_bound():
+    # dp-accounting's RdpAccountant takes the noise against what a replaced record moves, which is twice one record's norm.
+    accountant = rdp.RdpAccountant(neighboring_relation=NeighboringRelation.REPLACE_ONE).compose(Fixed(600, 20, Gaussian(1.1)))
+    found = mechanism_from_event(Fixed(600, 20, Gaussian(2.2)), REPLACE_ONE)
+    for delta in (1e-3, 1e-6, 1e-9):
+        assert found.epsilon_at(delta).upper < accountant.get_epsilon(delta)
+
+
+def test_a_sample_of_fixed_size_of_nothing_or_of_other_noise():
+    assert mechanism_from_event(Fixed(10, 2, NOTHING), REPLACE_ONE) == pure(0, REPLACE_ONE)
+    with pytest.raises(NotCoveredError, match="only Gaussian noise is analysed on a sample, not LaplaceDpEvent"):
+        mechanism_from_event(Fixed(10, 2, Laplace(1.0)), REPLACE_ONE)
+
+
+@pytest.mark.parametrize("rho", [0.02, *(pytest.param(rho, marks=pytest.mark.slow) for rho in (1e-4, 2.0))])
+def test_concentrated_privacy_is_above_the_gaussian_that_has_it_and_near_the_renyi_bound(rho):
+    found = mechanism_from_event(Concentrated(rho))
+    assert found.neighbours == ADD_REMOVE
+    gaussian_with_it = ps.Gaussian(sigma=math.sqrt(0.5 / rho))
+    accountant = rdp.RdpAccountant(orders=1 + np.geomspace(0.01, 100, 3000) / math.sqrt(rho)).compose(Concentrated(rho))
+    for delta in (1e-4, 1e-8):
+        upper = found.epsilon_at(delta).upper
+        assert gaussian_with_it.epsilon_at(delta).lower < upper
+        assert upper == pytest.approx(accountant.get_epsilon(delta), rel=0.01)
+
+
+def test_concentrated_privacy_without_rho_is_pure():
+    assert mechanism_from_event(Concentrated(0.0, 0.7), REPLACE_ONE) == pure(0.7, REPLACE_ONE)
+    assert mechanism_from_event(Concentrated(0)) == pure(0)
+
+
+def test_every_order_of_concentrated_privacy_is_rounded_up():
+    rho, xi = 0.013, 0.1
+    for order, bound in mechanism_from_event(Concentrated(rho, xi)).orders:
+        assert order > 1.0
+        assert 0 <= Fraction(bound) - Fraction(xi) - Fraction(rho) * Fraction(order) <= Fraction(math.ulp(bound))
+
+
 # -- refusals --------------------------------------------------------------------------------------------------------------
 
 
@@ -206,9 +257,8 @@ class MyGaussianDpEvent(Gaussian):
 REFUSED = [
     (dp_event.NonPrivateDpEvent(), "NonPrivateDpEvent has no mechanism here: it leaks everything"),
     (dp_event.UnsupportedDpEvent(), "UnsupportedDpEvent has no mechanism here: it says nothing"),
-    (dp_event.ZCDpEvent(0.1), "ZCDpEvent has no mechanism here: a bound on Renyi divergences"),
     (dp_event.SampledWithReplacementDpEvent(100, 10, Gaussian(1.0)), "SampledWithReplacementDpEvent has no mechanism here: "),
-    (dp_event.SampledWithoutReplacementDpEvent(100, 10, Gaussian(1.0)), "SampledWithoutReplacementDpEvent has no mechanism here: "),
+    (Fixed(100, 10, Gaussian(1.0)), "SampledWithoutReplacementDpEvent has no mechanism here: .*neighbours='replace_one'"),
     (dp_event.SingleEpochTreeAggregationDpEvent(1.0, 8), "SingleEpochTreeAggregationDpEvent has no mechanism here: "),
     (dp_event.MixtureOfGaussiansDpEvent(1.0, [1.0], [1.0]), "from_mixture_gaussian_mechanism and read that with `mechanism_from_pld`"),
     (dp_event.TruncatedSubsampledGaussianDpEvent(9, 0.1, 3, 1.0), "from_truncated_subsampled_gaussian_mechanism"),
@@ -217,7 +267,7 @@ REFUSED = [
     (Response(0.5, 2), "RandomizedResponseDpEvent has no mechanism here: .*neighbours='replace_one'"),
     (Sampled(0.1, Laplace(1.0)), "PoissonSampledDpEvent has no mechanism here: .*not LaplaceDpEvent; .*from_laplace_mechanism"),
     (Sampled(0.1, STEP), "only Gaussian noise is analysed on a sample, not PoissonSampledDpEvent"),
-    (Again(Composed([Gaussian(1.0), dp_event.ZCDpEvent(0.1)]), 3), "^ZCDpEvent inside ComposedDpEvent has no mechanism"),
+    (Again(Composed([Gaussian(1.0), dp_event.UnsupportedDpEvent()]), 3), "^UnsupportedDpEvent inside ComposedDpEvent has no mechanism"),
     (Composed([NOTHING, Sampled(0.1, dp_event.NonPrivateDpEvent())]), "^NonPrivateDpEvent inside PoissonSampledDpEvent has"),
     (Select(MyGaussianDpEvent(4.0), 3.0, 1.0), "^MyGaussianDpEvent inside RepeatAndSelectDpEvent has"),
     (Again(dp_event.NonPrivateDpEvent(), 0), "^NonPrivateDpEvent inside SelfComposedDpEvent has"),
@@ -270,6 +320,9 @@ WRONG = [
     (Discrete(1.0, 0), "DiscreteLaplaceDpEvent: `sensitivity` must be a whole number >= 1 and <= 1000000000000000, got 0"),
     (Response(1.5, 2), "RandomizedResponseDpEvent: `noise_parameter` must be in [0, 1], got 1.5"),
     (Response(0.5, 0), "RandomizedResponseDpEvent: `num_buckets` must be a whole number >= 1 and <= 1000000000000000, got 0"),
+    (Fixed(10, 11, Gaussian(1.0)), "SampledWithoutReplacementDpEvent: `sample_size` must be a whole number >= 1 and <= 10, got 11"),
+    (Concentrated(-1.0), "ZCDpEvent: `rho` must be in [0, inf), got -1.0"),
+    (Concentrated(0.1, math.inf), "ZCDpEvent: `xi` must be in [0, inf), got inf"),
     (Select(Gaussian(4.0), 0.5, 1.0), "RepeatAndSelectDpEvent: `mean` must be in [1, 1e+15], got 0.5"),
     (Select(Gaussian(4.0), math.nan, math.inf), "RepeatAndSelectDpEvent: `mean` must be in (0, 1e+15], got nan"),
     (Select(Gaussian(4.0), 3.0, -0.5), "RepeatAndSelectDpEvent: `shape` must be in [0, 1e+06] or inf, got -0.5"),

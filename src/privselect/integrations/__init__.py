@@ -8,13 +8,19 @@ _HOME = {
     "event_from_mechanism": "dp_accounting",
     "mechanism_from_pld": "dp_accounting",
     "pld_from_mechanism": "dp_accounting",
+    "SelectionPLDAccountant": "dp_accounting",
     "mechanism_from_history": "opacus",
     "PrivateStudy": "optuna",
+    "mechanism_from_estimator": "diffprivlib",
+    "diffprivlib_mechanism": "diffprivlib",
 }
 
 __all__ = [*_HOME]  # noqa: PLE0604
 
 if TYPE_CHECKING:
+    from privselect.integrations.diffprivlib import diffprivlib_mechanism as diffprivlib_mechanism
+    from privselect.integrations.diffprivlib import mechanism_from_estimator as mechanism_from_estimator
+    from privselect.integrations.dp_accounting import SelectionPLDAccountant as SelectionPLDAccountant
     from privselect.integrations.dp_accounting import event_from_mechanism as event_from_mechanism
     from privselect.integrations.dp_accounting import mechanism_from_event as mechanism_from_event
     from privselect.integrations.dp_accounting import mechanism_from_pld as mechanism_from_pld

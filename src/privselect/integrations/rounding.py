@@ -20,6 +20,12 @@ def inverse_above(value: float) -> float:
     return inverse if Fraction(inverse) * Fraction(value) >= 1 else math.nextafter(inverse, math.inf)
 
 
+def float_above(value: Fraction) -> float:
+    """The least float that is at least ``value``, which is within the range of floats."""
+    near = float(value)
+    return near if Fraction(near) >= value else math.nextafter(near, math.inf)
+
+
 def log_above(value: Fraction) -> float:
     """The logarithm of a rational number above 1, rounded up, by less than two units in the last place."""
     wide = Context(prec=60, rounding=ROUND_CEILING)

@@ -11,11 +11,11 @@ from dp_accounting import dp_event
 
 from privselect.counts import Geometric, Logarithmic, NegativeBinomial, Poisson
 from privselect.errors import NotCoveredError, ParameterError
-from privselect.integrations.rounding import inverse_below, log_above
+from privselect.integrations.rounding import float_above, inverse_below, log_above
 from privselect.integrations.steps import composed, leaks_nothing, nothing, repeated
-from privselect.mechanisms import DPSGD, DiscreteLaplace, Gaussian, Laplace, Mechanism, Mixture, Pure
+from privselect.mechanisms import DPSGD, DiscreteLaplace, Gaussian, Laplace, Mechanism, Mixture, Pure, Renyi, SampledGaussian
 from privselect.mechanisms.neighbours import ADD_REMOVE, REPLACE_ONE
-from privselect.parameters import POSITIVE, UNIT, Range, check_exact, check_number, check_several, shown, whole
+from privselect.parameters import NON_NEGATIVE, POSITIVE, UNIT, Range, check_exact, check_number, check_several, shown, whole
 from privselect.selection import Selection
 from privselect.text import Weighted
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 _SHAPE = Range(0.0, 1e6, high_open=False)  # of the truncated negative binomial law; infinity is Poisson
 _NAMED: dict[float, Callable[..., Count]] = {0.0: Logarithmic, 1.0: Geometric}
 _DEEPEST = 40  # nested events, as in a text form
+# Orders of Renyi divergences, less 1, times the root of rho: that at which rho-zCDP gives delta is the root of log(1/delta).
+_ORDERS = tuple(0.3 * 1.25**step for step in range(20))
 
 # What cannot be described here, and the way that is left.
 _BY_PLD = "make its loss distribution with dp_accounting.pld.privacy_loss_distribution.{} and read that with `mechanism_from_pld`"
@@ -35,9 +37,7 @@ _BY_POISSON = "sample by Poisson and use PoissonSampledDpEvent"
 _REFUSED = {
     dp_event.NonPrivateDpEvent: "it leaks everything, so there is no privacy to account for",
     dp_event.UnsupportedDpEvent: "it says nothing about what was done",
-    dp_event.ZCDpEvent: f"a bound on Renyi divergences is no pair of laws; {_BY_POINTS}",
     dp_event.SampledWithReplacementDpEvent: f"sampling with replacement is not analysed; {_BY_POISSON}",
-    dp_event.SampledWithoutReplacementDpEvent: f"batches of a fixed size are not read from events; {_BY_POISSON}",
     dp_event.SingleEpochTreeAggregationDpEvent: f"tree aggregation is not analysed; {_BY_POINTS}",
     dp_event.MixtureOfGaussiansDpEvent: _BY_PLD.format("from_mixture_gaussian_mechanism"),
     dp_event.TruncatedSubsampledGaussianDpEvent: _BY_PLD.format("from_truncated_subsampled_gaussian_mechanism"),
@@ -72,7 +72,9 @@ class _Reading:
             dp_event.LaplaceDpEvent: self.laplace,
             dp_event.DiscreteLaplaceDpEvent: self.discrete_laplace,
             dp_event.RandomizedResponseDpEvent: self.randomised_response,
+            dp_event.ZCDpEvent: self.concentrated,
             dp_event.PoissonSampledDpEvent: self.poisson_sampled,
+            dp_event.SampledWithoutReplacementDpEvent: self.fixed_sample,
             dp_event.SelfComposedDpEvent: self.self_composed,
             dp_event.ComposedDpEvent: self.composed,
             dp_event.RepeatAndSelectDpEvent: self.selected,
@@ -138,6 +140,29 @@ class _Reading:
         pure = Pure(epsilon=log_above(odds), neighbours=self.neighbours)
         elsewhere = noise * (buckets - 2) / buckets
         return pure if elsewhere == 0 else Mixture((Weighted(elsewhere, nothing(self.neighbours)), Weighted(1 - elsewhere, pure)))
+
+    def concentrated(self, event: Any) -> Mechanism:
+        """Every Renyi divergence of order a is at most xi + rho a, for the neighbours that are asked for: some of these, from above."""
+        rho = check_number("rho", event.rho, NON_NEGATIVE)
+        xi = check_number("xi", event.xi, NON_NEGATIVE)
+        if rho == 0.0:
+            return Pure(epsilon=xi, neighbours=self.neighbours)
+        orders = [float(f"{1.0 + part / math.sqrt(rho):.6g}") for part in _ORDERS]
+        bounds = [(order, float_above(Fraction(xi) + Fraction(rho) * Fraction(order))) for order in orders if order > 1.0]
+        return Renyi(tuple(dict(bounds).items()), neighbours=self.neighbours)
+
+    def fixed_sample(self, event: Any) -> Mechanism:
+        """One step on a batch without replacement. Both measure the noise against one record's norm; a replaced one moves twice that."""
+        records = int(check_number("source_dataset_size", event.source_dataset_size, whole(1, 10**15)))
+        batch = int(check_number("sample_size", event.sample_size, whole(1, records)))
+        inner = self.inner(event.event)
+        if self.neighbours != REPLACE_ONE:
+            raise self.refusal("a sample of fixed size is analysed for neighbours='replace_one'")
+        if leaks_nothing(inner):
+            return nothing(self.neighbours)
+        if not isinstance(inner, Gaussian):
+            raise self.refusal(f"only Gaussian noise is analysed on a sample, not {type(event.event).__name__}")
+        return SampledGaussian(noise_multiplier=float(event.event.noise_multiplier), batch_size=batch, records=records)
 
     def poisson_sampled(self, event: Any) -> Mechanism:
         rate = check_number("sampling_probability", event.sampling_probability, UNIT)

@@ -11,7 +11,7 @@ from privselect.counts import Geometric, Logarithmic, NegativeBinomial, Poisson
 from privselect.errors import NotCoveredError, ParameterError
 from privselect.integrations.rounding import inverse_above
 from privselect.integrations.steps import leaks_nothing
-from privselect.mechanisms import DPSGD, Composed, DiscreteLaplace, Gaussian, Laplace, Mechanism
+from privselect.mechanisms import DPSGD, Composed, DiscreteLaplace, Gaussian, Laplace, Mechanism, SampledGaussian
 from privselect.mechanisms.neighbours import REPLACE_ONE
 from privselect.parameters import shortened, shown
 from privselect.selection import Selection
@@ -72,6 +72,10 @@ class _Writing:
         step = dp_event.PoissonSampledDpEvent(mechanism.sampling_probability, dp_event.GaussianDpEvent(mechanism.noise_multiplier))
         return step if mechanism.steps == 1 else dp_event.SelfComposedDpEvent(step, mechanism.steps)
 
+    def sampled_gaussian(self, mechanism: SampledGaussian) -> dp_event.DpEvent:
+        step = dp_event.GaussianDpEvent(mechanism.noise_multiplier)
+        return dp_event.SampledWithoutReplacementDpEvent(mechanism.records, mechanism.batch_size, step)
+
     def composed(self, mechanism: Composed) -> dp_event.DpEvent:
         events = [self.write(part) for part in mechanism.parts]
         once = events[0] if len(events) == 1 else dp_event.ComposedDpEvent(events)
@@ -87,6 +91,7 @@ _WRITERS: dict[type[Mechanism], Callable[[_Writing, Any], dp_event.DpEvent]] = {
     Laplace: _Writing.laplace,
     DiscreteLaplace: _Writing.discrete_laplace,
     DPSGD: _Writing.dpsgd,
+    SampledGaussian: _Writing.sampled_gaussian,
     Composed: _Writing.composed,
     Selection: _Writing.selection,
 }

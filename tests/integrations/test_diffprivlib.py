@@ -1,0 +1,178 @@
+"""What the estimators of diffprivlib leak, and why some are refused: by diffprivlib itself."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import privselect as ps
+from privselect.errors import NotCoveredError, ParameterError
+from privselect.integrations import diffprivlib_mechanism, mechanism_from_estimator
+from privselect.integrations.diffprivlib import _KNOWN, _REFUSED, NOTES
+from privselect.mechanisms.neighbours import REPLACE_ONE
+
+pytestmark = pytest.mark.diffprivlib
+
+RNG = np.random.default_rng(5)
+X = RNG.random((60, 2))
+Y = (X.sum(axis=1) > 1.0).astype(int)
+
+
+@pytest.fixture(scope="module")
+def models():
+    return pytest.importorskip("diffprivlib.models")
+
+
+def pure(epsilon):
+    return ps.Pure(epsilon=epsilon, neighbours=REPLACE_ONE)
+
+
+# -- the mechanism of one fit ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("bounds", "times"),
+    [((0, 1), 2), ((-1, 1), 5 / 3), (([0, 0], [1, 5]), 2), (([0, -1], [1, 1]), 11 / 6), ((5, 6), 16 / 3), ((-6, -5), 16 / 3)],
+)
+def test_naive_bayes_counts_both_classes_of_a_record_that_changes_its_own(models, bounds, times):
+    for epsilon in (0.1, 1, np.float64(3.0)):
+        found = mechanism_from_estimator(models.GaussianNB(epsilon=epsilon, bounds=bounds))
+        assert found.neighbours == REPLACE_ONE
+        assert epsilon * times * (1 - 1e-15) <= found.epsilon == pytest.approx(epsilon * times, rel=1e-15)
+
+
+def test_the_others_that_are_known_leak_their_epsilon(models):
+    assert mechanism_from_estimator(models.StandardScaler(epsilon=0.3, bounds=(0, 1))) == pure(0.3)
+    assert mechanism_from_estimator(models.LogisticRegression(epsilon=0.3, data_norm=1, fit_intercept=False)) == pure(0.3)
+
+
+def test_which_accountant_it_has_makes_no_difference(models):
+    accountant = pytest.importorskip("diffprivlib").BudgetAccountant(epsilon=9)
+    assert mechanism_from_estimator(models.GaussianNB(bounds=(0, 1), accountant=accountant)) == pure(2)
+
+
+def test_every_model_of_diffprivlib_is_judged(models):
+    judged = {name.rpartition(".")[2] for name in _KNOWN} | set(_REFUSED)
+    assert judged == {name for name, kind in vars(models).items() if isinstance(kind, type)}
+
+
+def test_a_function_of_the_parameters(models):
+    mechanism = diffprivlib_mechanism(models.GaussianNB(bounds=(0, 1), random_state=np.random.RandomState()))
+    again = pickle.loads(pickle.dumps(mechanism))  # noqa: S301 - our own
+    assert again({"epsilon": 0.25}) == mechanism({"epsilon": 0.25}) == pure(0.5)
+    assert mechanism({}) == pure(2)
+    assert mechanism({"bounds": (-1, 1), "epsilon": 3, "var_smoothing": 1e-3}) == pure(5)
+    assert set(NOTES) < set(mechanism.notes)
+    assert any("labels" in note for note in mechanism.notes)
+    with pytest.raises(NotCoveredError, match="`bounds` must be given"):
+        mechanism({"bounds": None})
+
+
+# -- refusals --------------------------------------------------------------------------------------------------------------
+
+LOGISTIC = {"data_norm": 1.0, "fit_intercept": False}
+WRONG = [
+    ("GaussianNB", {}, "`bounds` must be given as (min, max), got none"),
+    ("StandardScaler", {}, "`bounds` must be given as (min, max), got none"),
+    ("GaussianNB", {"bounds": 3}, "with min < max, numbers or one for each feature, got 3"),
+    ("GaussianNB", {"bounds": (1, 1)}, "with min < max, numbers or one for each feature, got (1, 1)"),
+    ("GaussianNB", {"bounds": (0, np.inf)}, "with min < max, numbers or one for each feature, got (0, inf)"),
+    ("GaussianNB", {"bounds": ([0, 0], [1])}, "with min < max, numbers or one for each feature, got ([0, 0], [1])"),
+    ("GaussianNB", {"bounds": ([0, 0], [1e-9, 5e-9])}, "the same for all features or differ by more"),
+    ("GaussianNB", {"bounds": (0, 1), "epsilon": 0}, "`epsilon` must be in (0, inf), got 0"),
+    ("GaussianNB", {"bounds": (0, 1), "epsilon": None}, "`epsilon` must be in (0, inf), got None"),
+    ("GaussianNB", {"bounds": (0, 1), "epsilon": np.inf}, "`epsilon` must be in (0, inf), got inf"),
+    ("GaussianNB", {"bounds": (0, 1), "random_state": 7}, "`random_state` must be None or a RandomState"),
+    ("LogisticRegression", {**LOGISTIC, "data_norm": None}, "`data_norm` must be given, got none"),
+    ("LogisticRegression", {**LOGISTIC, "data_norm": 2}, "`data_norm` must be in (0, 1], got 2: "),
+    ("LogisticRegression", {**LOGISTIC, "fit_intercept": True}, "`fit_intercept` must be False, got True: "),
+    ("LogisticRegression", {**LOGISTIC, "warm_start": True}, "`warm_start` must be False, got True: "),
+    ("LogisticRegression", {**LOGISTIC, "n_jobs": 2}, "`n_jobs` must be None or 1, got 2: "),
+    ("LogisticRegression", {**LOGISTIC, "C": 0}, "`C` must be in (0, inf), got 0"),
+]
+
+
+@pytest.mark.parametrize(("name", "given", "sentence"), WRONG)
+def test_parameters_that_leave_a_fit_without_its_guarantee_are_refused_by_name(models, name, given, sentence):
+    with pytest.raises((ParameterError, NotCoveredError)) as caught:
+        mechanism_from_estimator(getattr(models, name)(**given))
+    assert sentence in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", _REFUSED)
+def test_models_that_are_not_private_as_they_stand_are_refused_with_the_reason(models, name):
+    for ask in (mechanism_from_estimator, diffprivlib_mechanism):
+        with pytest.raises(NotCoveredError, match=f"^{name} of diffprivlib is refused: "):
+            ask(getattr(models, name)())
+
+
+def test_an_estimator_that_is_fitted_or_of_a_class_of_ones_own_is_refused(models):
+    fitted = models.GaussianNB()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fitted.fit(X, Y)
+    assert fitted.bounds is not None  # read from the data
+    with pytest.raises(ParameterError, match="`estimator` must not be fitted yet"):
+        mechanism_from_estimator(fitted)
+
+    mine = type("MyNB", (models.GaussianNB,), {})
+    with pytest.raises(ParameterError, match=r"must be an estimator of diffprivlib.models, got '.*\.MyNB'"):
+        mechanism_from_estimator(mine(bounds=(0, 1)))
+
+
+# -- what the judgements rest on -------------------------------------------------------------------------------------------
+
+
+def test_linear_regression_adds_no_noise_to_squares_above_a_lower_bound_of_0(models):
+    model = models.LinearRegression(bounds_X=(0, 1), bounds_y=(0, 2), fit_intercept=False, epsilon=1e-6).fit(X, X.sum(axis=1))
+    assert np.diag(model._obj_coefs[2]) == pytest.approx((X**2).sum(axis=0), rel=1e-12)
+
+
+def test_k_means_leaves_an_empty_cluster_exactly_where_it_was(models):
+    model = models.KMeans(8, epsilon=1.0, bounds=(0, 1), random_state=1)
+    model.bounds = model._check_bounds((0, 1), 2)
+    first = model._init_centers(2, np.random.RandomState(1))
+    fitted = models.KMeans(8, epsilon=1.0, bounds=(0, 1), random_state=1).fit(np.full((50, 2), 0.1))
+    assert (fitted.cluster_centers_ == first).all(axis=1).sum() >= 6
+    for features, more in ((4, False), (5, True), (100, True)):
+        counts, sums = models.KMeans(epsilon=1.0)._split_epsilon(features, 1)
+        assert bool(counts + features * sums > 1.0) is more
+
+
+def test_a_forest_keeps_seeds_of_31_bits_from_which_its_trees_are_made_again(models):
+    forest = models.RandomForestClassifier(3, bounds=(0, 1), classes=[0, 1]).fit(X, Y)
+    tree = forest.estimators_[0]
+    assert 0 <= tree.random_state < 2**31
+    rows = np.arange(60) // 20 == 0
+    again = models.DecisionTreeClassifier(bounds=(0, 1), classes=[0, 1], random_state=tree.random_state)
+    again.fit(X[rows].astype(np.float32), Y[rows])
+    assert np.array_equal(again.tree_.value, tree.tree_.value)
+    assert np.array_equal(again.tree_.threshold, tree.tree_.threshold)
+
+
+def test_naive_bayes_gives_the_exact_number_of_records_away(models):
+    for size in (40, 41):
+        model = models.GaussianNB(bounds=(0, 1)).fit(X[:size], Y[:size])
+        assert model.class_count_.sum() == size
+
+
+def test_noise_is_a_function_of_a_random_state_and_of_nothing_without_one(models):
+    def means(random_state):
+        return models.GaussianNB(bounds=(0, 1), random_state=random_state).fit(X, Y).theta_
+
+    assert np.array_equal(means(np.random.RandomState(3)), means(np.random.RandomState(3)))
+    np.random.seed(3)  # noqa: NPY002 - the global generator is what is asked about
+    first = means(None)
+    np.random.seed(3)  # noqa: NPY002
+    assert not np.array_equal(first, means(None))
+
+
+def test_copies_of_an_estimator_spend_from_copies_of_its_accountant(models):
+    accountant = pytest.importorskip("diffprivlib").BudgetAccountant()
+    estimator = models.GaussianNB(bounds=(0, 1), accountant=accountant)
+    copied = clone(estimator).fit(X, Y)
+    assert accountant.total() == (0, 0)
+    assert copied.accountant.total() == (1, 0)
