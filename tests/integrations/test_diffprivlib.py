@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -176,3 +177,60 @@ def test_copies_of_an_estimator_spend_from_copies_of_its_accountant(models):
     copied = clone(estimator).fit(X, Y)
     assert accountant.total() == (0, 0)
     assert copied.accountant.total() == (1, 0)
+
+
+# -- in a run --------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Fit:
+    """An objective: one fit with the trial's own generator, judged on public records."""
+
+    estimator: object
+    notes: tuple[str, ...]
+
+    def __call__(self, candidate, data, randomness):
+        model = clone(self.estimator).set_params(random_state=randomness.random_state(), **candidate).fit(*data)
+        return model.score(X, Y), {"theta": model.theta_}
+
+
+def tuned(estimator, space, **given):
+    mechanism = diffprivlib_mechanism(estimator)
+    return ps.tune(
+        Fit(estimator, mechanism.notes),
+        space,
+        data=(X, Y),
+        **({"mechanism": mechanism} | given),
+        count=ps.Geometric(mean=3),
+        score="public",
+        delta=1e-6,
+        export="arrays",
+        executor="serial",
+        ledger=None,
+        insecure_seed=4,
+    )
+
+
+def test_a_run_over_epsilon_and_a_continuous_parameter_has_the_exact_mixture_and_the_notes(models):
+    accountant = pytest.importorskip("diffprivlib").BudgetAccountant()
+    estimator = models.GaussianNB(bounds=(0, 1), accountant=accountant)
+    space = {"epsilon": ps.Choice([1, 2]), "var_smoothing": ps.LogUniform(1e-6, 1)}
+    release = tuned(estimator, space)
+    trial = ps.parse("mixture(1/2*pure(epsilon=2, neighbours=replace_one), 1/2*pure(epsilon=4, neighbours=replace_one))")
+    assert ps.parse(release.certificate.promise.mechanism) == trial
+    assert release.certificate.total.upper == pytest.approx(ps.Selection(trial, ps.Geometric(mean=3)).epsilon_at(1e-6).upper, rel=1e-3)
+    assert set(diffprivlib_mechanism(estimator).notes) <= set(release.certificate.run.notes)
+    assert accountant.total() == (0, 0)  # another number would tell K
+    again = tuned(estimator, space)
+    assert np.array_equal(again.artifact["theta"], release.artifact["theta"])  # all noise came from the trial's randomness
+
+
+def test_a_continuous_epsilon_is_not_taken_for_the_one_of_the_estimator(models):
+    estimator = models.GaussianNB(epsilon=0.01, bounds=(0, 1))
+    space = {"epsilon": ps.Uniform(0.1, 1), "var_smoothing": ps.Choice([0.1, 1.0])}
+    with pytest.raises(ParameterError, match="the mechanism of a candidate is not the one that was accounted for"):
+        tuned(estimator, space)
+    with pytest.raises(ParameterError, match="is not certain to cover"):
+        tuned(estimator, space, mechanism=pure(1.5), mechanism_of=diffprivlib_mechanism(estimator))
+    release = tuned(estimator, space, mechanism=pure(2), mechanism_of=diffprivlib_mechanism(estimator))
+    assert ps.parse(release.certificate.promise.mechanism) == pure(2)
