@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from scipy import stats
 from sklearn.base import clone
 
 import privselect as ps
@@ -158,6 +159,21 @@ def test_naive_bayes_gives_the_exact_number_of_records_away(models):
     for size in (40, 41):
         model = models.GaussianNB(bounds=(0, 1)).fit(X[:size], Y[:size])
         assert model.class_count_.sum() == size
+
+
+def test_naive_bayes_leaks_more_than_its_epsilon_where_a_record_changes_its_class(models):
+    epsilon, fits, generator = 3.0, 600, np.random.RandomState(2)
+    values, labels = np.full((400, 1), 5.5), np.repeat([0, 1], 200)
+    moved = np.where(np.arange(400) == 0, 1, labels)
+
+    def often(y):
+        """How often the noisy sum of the first class is the greater one."""
+        fitted = (models.GaussianNB(epsilon=epsilon, bounds=(5, 6), random_state=generator).fit(values, y) for _ in range(fits))
+        return sum(float(np.diff(model.theta_[:, 0] * model.class_count_)[0]) < 0.0 for model in fitted)
+
+    same = stats.binomtest(often(labels), fits).proportion_ci(0.999).low
+    other = stats.binomtest(often(moved), fits).proportion_ci(0.999).high
+    assert epsilon < np.log(same / other) < mechanism_from_estimator(models.GaussianNB(epsilon=epsilon, bounds=(5, 6))).epsilon
 
 
 def test_noise_is_a_function_of_a_random_state_and_of_nothing_without_one(models):
