@@ -117,8 +117,9 @@ def test_an_estimator_that_is_fitted_or_of_a_class_of_ones_own_is_refused(models
         warnings.simplefilter("ignore")
         fitted.fit(X, Y)
     assert fitted.bounds is not None  # read from the data
-    with pytest.raises(ParameterError, match="`estimator` must not be fitted yet"):
-        mechanism_from_estimator(fitted)
+    for ask in (mechanism_from_estimator, diffprivlib_mechanism):
+        with pytest.raises(ParameterError, match="`estimator` must not be fitted yet"):
+            ask(fitted)
 
     mine = type("MyNB", (models.GaussianNB,), {})
     with pytest.raises(ParameterError, match=r"must be an estimator of diffprivlib.models, got '.*\.MyNB'"):

@@ -1,8 +1,8 @@
 """diffprivlib: what one fit of its estimators leaks, by their parameters alone.
 
-What follows was read in the code of diffprivlib 0.6.6, model by model. All of its models use the exact number of records (as a bound
-of a truncation, in a mean, in the weight of a penalty), so none is private for adding or removing a record; where one is private, it
-is for replacing one, and the number of records is public. docs/tutorials/diffprivlib.md tells the reasons at length.
+What follows was read in the code of diffprivlib 0.6.6, model by model. The models that are accepted use the exact number of records (as
+a bound of a truncation, in a mean, in the weight of a penalty), so none is private for adding or removing a record; they are for
+replacing one, and the number of records is public. docs/tutorials/diffprivlib.md tells the reasons at length.
 """
 
 from __future__ import annotations
@@ -58,10 +58,6 @@ def mechanism_from_estimator(estimator: Any) -> Mechanism:
     accountant the estimator has makes no difference.
     """
     model = _model(estimator)
-    if "n_features_in_" in vars(estimator):
-        raise ParameterError(
-            "`estimator` must not be fitted yet: a fit may have written bounds of the data into its parameters; make a new one"
-        )
     epsilon = check_number("epsilon", estimator.epsilon, POSITIVE)
     if not (estimator.random_state is None or isinstance(estimator.random_state, np.random.RandomState)):
         raise ParameterError(
@@ -77,7 +73,7 @@ def mechanism_from_estimator(estimator: Any) -> Mechanism:
 
 def diffprivlib_mechanism(estimator: Any) -> DiffprivlibMechanism:
     """The mechanism as a function of the parameters that a search sets: ``mechanism=diffprivlib_mechanism(GaussianNB(bounds=(0, 1)))``."""
-    _model(estimator)
+    _model(estimator)  # now, as a copy does not tell whether the original was fitted
     return DiffprivlibMechanism(estimator)
 
 
@@ -115,6 +111,10 @@ def _model(estimator: Any) -> _Model:
         raise NotCoveredError(f"{kind.__qualname__} of diffprivlib is refused: {_REFUSED[kind.__qualname__]}")
     if name not in _KNOWN:
         raise NotCoveredError(f"{shown(name)} is not known; known are {', '.join(known.rpartition('.')[2] for known in _KNOWN)}")
+    if "n_features_in_" in vars(estimator):
+        raise ParameterError(
+            "`estimator` must not be fitted yet: a fit may have written bounds of the data into its parameters; make a new one"
+        )
     return _KNOWN[name]
 
 

@@ -51,7 +51,8 @@ def mechanism_from_event(event: Any, neighbours: str = ADD_REMOVE) -> Mechanism:
     much, replacing one by up to twice as much: ``GaussianDpEvent(s)`` is gaussian(sigma=s) for add_remove and gaussian(sigma=s/2)
     for replace_one. dp-accounting's own PLDAccountant has it so; its RdpAccountant takes s for either relation.
 
-    What cannot be described exactly is refused in one sentence that names the event.
+    Concentrated privacy (``ZCDpEvent``) is read from above, all else exactly; what cannot be is refused in one sentence that names the
+    event.
     """
     if not isinstance(neighbours, str) or neighbours not in {ADD_REMOVE, REPLACE_ONE}:
         raise ParameterError(f"`neighbours` must be one of {ADD_REMOVE}, {REPLACE_ONE}, got {shown(neighbours)}")
