@@ -9,10 +9,10 @@ _HOME = {
     "mechanism_from_pld": "dp_accounting",
     "pld_from_mechanism": "dp_accounting",
     "SelectionPLDAccountant": "dp_accounting",
-    "mechanism_from_history": "opacus",
-    "PrivateStudy": "optuna",
     "mechanism_from_estimator": "diffprivlib",
     "diffprivlib_mechanism": "diffprivlib",
+    "mechanism_from_history": "opacus",
+    "PrivateStudy": "optuna",
 }
 
 __all__ = [*_HOME]  # noqa: PLE0604
