@@ -165,14 +165,14 @@ def trial_mechanism(given: Mechanism | MechanismOf | None, objective: Any, score
     listed = space.listed()
     if listed is None:
         raise ParameterError(
-            "`mechanism` must be one that covers every candidate where the space has no hyperparameters with finitely many values, or "
-            "too many of these to list; give the function of the candidate as `mechanism_of`"
+            "`mechanism` must be one that covers every candidate where the space is a function, or has too many candidates to list; give "
+            "the function of the candidate as `mechanism_of`"
         )
     try:
         parts = [(weight, _of(given, candidate)) for weight, candidate in listed]
     except KeyError as error:
         raise ParameterError(
-            f"`mechanism` as a function must look at hyperparameters with finitely many values alone, which are {', '.join(listed[0][1])}, "
+            f"`mechanism` as a function must look at hyperparameters with finitely many values alone, which are {', '.join(listed[0][1]) or 'none'}, "
             f"got one that asks for {shown(error.args[0] if error.args else None)}; give one that covers all as `mechanism`, and the "
             "function as `mechanism_of`"
         ) from None

@@ -36,9 +36,9 @@ class Release:
     laws: dict[str, Any] | None = None  # of each hyperparameter, where the objective drew these itself
 
     def public_facts(self) -> dict[str, Any]:
-        """All that other tools may be told of a run, as plain values: nothing here depends on K, on what lost, or on a clock that ran.
+        """All that other tools may be told of a run, as plain values: nothing here depends on K, on what lost, or on a clock.
 
-        ``made`` is when the certificate was issued, before K was drawn.
+        Not when the certificate was made: beside the time at which a tool is told, that would tell how long the run took.
         """
         certificate = self.certificate
         promise, run = certificate.promise, certificate.run
@@ -59,7 +59,6 @@ class Release:
             "statement": certificate.statement,
             "plan": None if run is None else run.plan,
             "certificate": certificate.hash,
-            "made": certificate.made,
         }
 
     @property

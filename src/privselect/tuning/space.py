@@ -231,10 +231,10 @@ class Space:
         return {name: law.plain() for name, law in self.laws.items()}
 
     def listed(self) -> list[tuple[Fraction, Candidate]] | None:
-        """What :meth:`finite_part` leaves of every candidate, with its exact probability; None where these are too many to list."""
+        """What :meth:`finite_part` leaves of every candidate, with its exact probability; None where these are not known, or too many."""
         columns = {name: law.listed() for name, law in (self.laws or {}).items()}
         finite = {name: column for name, column in columns.items() if column is not None}
-        if not finite or math.prod(len(column) for column in finite.values()) > _MOST_LISTED:
+        if self.laws is None or math.prod(len(column) for column in finite.values()) > _MOST_LISTED:
             return None
         return list(_combined(list(finite), list(finite.values())))
 
