@@ -171,10 +171,10 @@ def trial_mechanism(given: Mechanism | MechanismOf | None, objective: Any, score
     try:
         parts = [(weight, _of(given, candidate)) for weight, candidate in listed]
     except KeyError as error:
+        finite = ", ".join(listed[0][1]) or "none"
         raise ParameterError(
-            f"`mechanism` as a function must look at hyperparameters with finitely many values alone, which are {', '.join(listed[0][1]) or 'none'}, "
-            f"got one that asks for {shown(error.args[0] if error.args else None)}; give one that covers all as `mechanism`, and the "
-            "function as `mechanism_of`"
+            f"`mechanism` as a function must look at hyperparameters with finitely many values alone, which are {finite}, got one that "
+            f"asks for {shown(error.args[0] if error.args else None)}; give one that covers all, and the function as `mechanism_of`"
         ) from None
     for _, part in parts:
         _check_own(own, part, score)
