@@ -12,6 +12,7 @@ _HOME = {
     "mechanism_from_estimator": "diffprivlib",
     "diffprivlib_mechanism": "diffprivlib",
     "mechanism_from_history": "opacus",
+    "OpacusTrial": "opacus",
     "PrivateStudy": "optuna",
 }
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from privselect.integrations.dp_accounting import mechanism_from_event as mechanism_from_event
     from privselect.integrations.dp_accounting import mechanism_from_pld as mechanism_from_pld
     from privselect.integrations.dp_accounting import pld_from_mechanism as pld_from_mechanism
+    from privselect.integrations.opacus import OpacusTrial as OpacusTrial
     from privselect.integrations.opacus import mechanism_from_history as mechanism_from_history
     from privselect.integrations.optuna import PrivateStudy as PrivateStudy
 

@@ -1,4 +1,4 @@
-"""Opacus: the history of a training run."""
+"""The history of a training run, as an accountant of Opacus keeps it."""
 
 from __future__ import annotations
 

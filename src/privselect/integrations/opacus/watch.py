@@ -1,0 +1,111 @@
+"""A private optimizer under watch: each step is what was planned, and nothing but steps changes the model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from opacus.accountants import PRVAccountant
+from opacus.optimizers import DPOptimizer
+
+from privselect.integrations.opacus.breaches import CHANGED, FOREIGN, HISTORY, OUTSIDE, PASSED_OVER, UNNOISED
+from privselect.integrations.opacus.history import mechanism_from_history
+from privselect.tuning.breach import Breach
+
+if TYPE_CHECKING:
+    from privselect.integrations.opacus.loader import PoissonBatches
+    from privselect.mechanisms import DPSGD
+
+
+class WatchedOptimizer(DPOptimizer):  # type: ignore[misc]  # Opacus has no types
+    """Opacus's optimizer, told apart in two ways: it is watched, and no record can bring a gradient that is not a number."""
+
+    def __init__(self, optimizer: Any, watch: Watch, **fields: Any) -> None:
+        super().__init__(optimizer, **fields)
+        self._watch, self._fields = watch, fields
+        self.attach_step_hook(watch.noised)
+        optimizer.register_step_pre_hook(watch.before)
+        optimizer.register_step_post_hook(watch.after)
+
+    def clip_and_accumulate(self) -> None:
+        """Clip the gradients of a batch, or of a part of one."""
+        self._watch.clipping(len(self.grad_samples[0]), unchanged=self._unchanged())
+        for gradients in self.grad_samples_as_kept():
+            # Clipping leaves them as they are, and whether the model is lost would tell of that one record.
+            gradients.nan_to_num_(0.0, 0.0, 0.0)
+        super().clip_and_accumulate()
+
+    def grad_samples_as_kept(self) -> list[Any]:
+        """The tensors themselves, where ``grad_samples`` may be copies."""
+        kept = [parameter.grad_sample for parameter in self.params]
+        return [tensor for entry in kept for tensor in (entry if isinstance(entry, list) else [entry])]
+
+    def _unchanged(self) -> bool:
+        return self.step_hook == self._watch.noised and all(
+            getattr(self, name) is value or (name != "generator" and getattr(self, name) == value) for name, value in self._fields.items()
+        )
+
+
+class Watch:
+    """Counts batches, records and steps of one training, and keeps the model as the last step has left it."""
+
+    def __init__(self, plan: DPSGD, batches: PoissonBatches, model: Any, trained: set[Any]) -> None:
+        self.plan, self.batches = plan, batches
+        self.accountant = PRVAccountant()
+        self.breach: Breach | None = None
+        self._account = self.accountant.get_optimizer_hook_fn(sample_rate=plan.sampling_probability)
+        self._steps = 0
+        self._rows = 0  # gradients since the last step, one for each record
+        self._noised = False
+        self._tensors = [(tensor, tensor.detach().clone(), tensor in trained) for tensor in (*model.parameters(), *model.buffers())]
+
+    def clipping(self, rows: int, *, unchanged: bool) -> None:
+        """Before gradients are clipped; those of one batch may come in parts."""
+        if not unchanged:
+            self._give_up(CHANGED)
+        drawn = self.batches.drawn
+        if drawn != self._steps + 1:
+            self._give_up(FOREIGN if drawn <= self._steps else PASSED_OVER, f"{drawn} batches drawn, and this is step {self._steps + 1}")
+        self._rows += rows
+        if self._rows > self.batches.size:
+            self._give_up(FOREIGN, f"{self._rows} gradients for a batch of {self.batches.size} records")
+
+    def noised(self, optimizer: Any) -> None:
+        """After the noise, before the step: the hook of Opacus."""
+        if self._rows != self.batches.size:
+            self._give_up(FOREIGN, f"{self._rows} gradients for a batch of {self.batches.size} records")
+        self._account(optimizer)
+        self._steps, self._rows, self._noised = self._steps + 1, 0, True
+
+    def before(self, *_: object) -> None:
+        """Before each step of the optimizer inside, whoever asks for it."""
+        if not self._noised:
+            self._give_up(UNNOISED)
+        self._noised = False
+        self._check_model()
+
+    def after(self, *_: object) -> None:
+        """After each step of it."""
+        for tensor, kept, trained in self._tensors:
+            if trained:
+                kept.copy_(tensor.detach())
+
+    def check(self) -> None:
+        """After the training."""
+        self._check_model()
+        if not self.accountant.history or mechanism_from_history(self.accountant) != self.plan:
+            self._give_up(HISTORY, f"{self.accountant.history}, where {self.plan} is planned")
+
+    def _check_model(self) -> None:
+        if not all(_same(tensor.detach(), kept) for tensor, kept, _ in self._tensors):
+            self._give_up(OUTSIDE)
+
+    def _give_up(self, sentence: str, details: str = "") -> None:
+        if self.breach is None:
+            self.breach = Breach(sentence, details)
+        raise self.breach
+
+
+def _same(tensor: Any, kept: Any) -> bool:
+    """Whether two tensors are equal, where what is not a number equals itself: a training that diverged is no breach."""
+    return bool(torch.equal(tensor, kept) or ((tensor == kept) | ((tensor != tensor) & (kept != kept))).all())  # noqa: PLR0124
