@@ -19,11 +19,11 @@ _DECLARED = (
     "declared and is public; Opacus would take both from the private data"
 )
 _MIXING = (
-    "that a record of the dataset is one unit, that the loss is the mean of one term for each record, and that no layer mixes the records "
-    "of a batch is checked only as far as Opacus validates models"
+    "that an entry of the dataset is one unit, that the loss is the mean of one term for each record, and that neither a layer nor the way "
+    "to collate mixes the records of a batch is checked only as far as Opacus validates models"
 )
 _BESIDE = (
-    "what the training function does beside the private steps, such as with statistics of the data or copies of the model, is not checked"
+    "what the training function does beside the private steps, such as with statistics of the data, or with another model, is not checked"
 )
 
 

@@ -12,7 +12,7 @@ from opacus.optimizers import DPOptimizer
 from opacus.validators import ModuleValidator
 
 from privselect.errors import ParameterError
-from privselect.integrations.opacus.breaches import AGAIN, CLIP, DEVICE, MODEL, NEVER, PLAIN, SEED
+from privselect.integrations.opacus.breaches import AGAIN, CLIP, DEVICE, MODEL, NEVER, PLAIN, PRECISION, SEED
 from privselect.integrations.opacus.loader import private_loader
 from privselect.integrations.opacus.watch import Watch, WatchedOptimizer
 from privselect.parameters import POSITIVE, check_number
@@ -67,6 +67,7 @@ class Session:
         loader, batches = private_loader(data, self.plan, self.randomness.torch())
         private = GradSampleModule(model, batch_first=True, loss_reduction="mean")
         self._watch = Watch(self.plan, batches, model, trained)
+        model.register_forward_pre_hook(self._watch.forward)
         watched = WatchedOptimizer(
             optimizer,
             self._watch,
@@ -117,6 +118,8 @@ def _checked_parts(model: Any, optimizer: Any, device: torch.device) -> set[Any]
         raise Breach(PLAIN, "the optimizer has parameters that the model has not")
     if any(parameter.device.type != device.type for parameter in model.parameters()):
         raise Breach(DEVICE, str(device))
+    if any(parameter.dtype not in (torch.float32, torch.float64) for parameter in trained):
+        raise Breach(PRECISION)
     faults = [*ModuleValidator.validate(model, strict=False), *GradSampleModule.validate(model, strict=False)]
     # The validator looks at trainable layers of the very classes it knows; a frozen one, or one without parameters, mixes records as well.
     faults += [layer for layer in model.modules() if isinstance(layer, torch.nn.modules.batchnorm._BatchNorm)]  # noqa: SLF001 - their base

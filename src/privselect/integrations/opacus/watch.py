@@ -8,7 +8,7 @@ import torch
 from opacus.accountants import PRVAccountant
 from opacus.optimizers import DPOptimizer
 
-from privselect.integrations.opacus.breaches import CHANGED, FOREIGN, HISTORY, OUTSIDE, PASSED_OVER, UNNOISED
+from privselect.integrations.opacus.breaches import CHANGED, FOREIGN, HISTORY, OUTSIDE, PASSED_OVER, TWICE, UNNOISED
 from privselect.integrations.opacus.history import mechanism_from_history
 from privselect.tuning.breach import Breach
 
@@ -56,8 +56,13 @@ class Watch:
         self._account = self.accountant.get_optimizer_hook_fn(sample_rate=plan.sampling_probability)
         self._steps = 0
         self._rows = 0  # gradients since the last step, one for each record
+        self._forwards = 0  # since gradients were clipped last
         self._noised = False
         self._tensors = [(tensor, tensor.detach().clone(), tensor in trained) for tensor in (*model.parameters(), *model.buffers())]
+
+    def forward(self, model: Any, *_: object) -> None:
+        """Before the model is run; what counts is a run from which gradients can come."""
+        self._forwards += model.training and torch.is_grad_enabled()
 
     def clipping(self, rows: int, *, unchanged: bool) -> None:
         """Before gradients are clipped; those of one batch may come in parts."""
@@ -69,6 +74,9 @@ class Watch:
         self._rows += rows
         if self._rows > self.batches.size:
             self._give_up(FOREIGN, f"{self._rows} gradients for a batch of {self.batches.size} records")
+        if self._forwards > 1:
+            self._give_up(TWICE)
+        self._forwards = 0
 
     def noised(self, optimizer: Any) -> None:
         """After the noise, before the step: the hook of Opacus."""

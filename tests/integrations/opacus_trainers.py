@@ -1,0 +1,425 @@
+"""Training functions for the tests of OpacusTrial: those that keep to the plan, and those that do not. This loads torch and Opacus."""
+
+import itertools
+import logging
+import math
+import os
+import sys
+import warnings
+from pathlib import Path
+
+import torch
+from opacus import GradSampleModule
+from opacus.optimizers import DPOptimizer
+from opacus.utils.batch_memory_manager import BatchMemoryManager
+from torch.nn.functional import cross_entropy
+from torch.utils.data import BatchSampler, DataLoader, IterableDataset, SequentialSampler, TensorDataset
+
+import privselect as ps
+
+RECORDS = 60
+FEATURES, CLASSES = 4, 3
+PLAN = ps.DPSGD(noise_multiplier=2.5, sampling_probability=0.2, steps=12)
+
+
+def records(count=RECORDS):
+    """Features and labels, made up."""
+    generator = torch.Generator().manual_seed(3)
+    features = torch.randn(count, FEATURES, generator=generator)
+    return features.numpy(), features.abs().argmax(1).remainder(CLASSES).numpy()
+
+
+def dataset(data):
+    return TensorDataset(*(torch.from_numpy(column) for column in data))
+
+
+def network(*between):
+    return torch.nn.Sequential(torch.nn.Linear(FEATURES, 6), *between, torch.nn.Tanh(), torch.nn.Linear(6, CLASSES))
+
+
+def parts(data, private, *between, lr=0.5, **options):
+    """A model and all that makes it private."""
+    model = network(*between)
+    optimizer = torch.optim.SGD(model.parameters(), lr=lr)
+    return model, *private.make_private(model, optimizer, dataset(data), max_grad_norm=1.0, **options)
+
+
+def step(model, optimizer, batch):
+    optimizer.zero_grad()
+    cross_entropy(model(batch[0]), batch[1]).backward()
+    optimizer.step()
+
+
+def result(model):
+    weights = torch.cat([parameter.detach().reshape(-1) for parameter in model.parameters()])
+    return float(weights.sum().nan_to_num()), {"weights": weights}
+
+
+# -- as planned ------------------------------------------------------------------------------------------------------------
+
+
+def plain(_candidate, data, private):
+    model, wrapped, optimizer, loader = parts(data, private)
+    assert len(loader) == private.plan.steps
+    for batch in loader:
+        step(wrapped, optimizer, batch)
+    assert len(loader) == 0
+    return result(model)
+
+
+def in_epochs(_candidate, data, private):
+    model, wrapped, optimizer, loader = parts(data, private)
+    for _ in range(5):
+        for batch in itertools.islice(loader, 5):
+            step(wrapped, optimizer, batch)
+    return result(model)
+
+
+def from_a_plain_loader(_candidate, data, private):
+    """With its own way to collate, into a table; other optimizers and schedules will do as well."""
+
+    def collate(entries):
+        return {"x": torch.stack([entry[0] for entry in entries]), "y": torch.stack([entry[1] for entry in entries])}
+
+    model = network()
+    model[2].bias.requires_grad_(requires_grad=False)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+    loader = DataLoader(dataset(data), batch_size=7, collate_fn=collate)
+    wrapped, optimizer, loader = private.make_private(model, optimizer, loader, max_grad_norm=0.5)
+    schedule = torch.optim.lr_scheduler.StepLR(optimizer, step_size=2)
+    for batch in loader:
+        step(wrapped, optimizer, (batch["x"], batch["y"]))
+        schedule.step()
+    return result(model)
+
+
+def in_small_parts(_candidate, data, private):
+    model, wrapped, optimizer, loader = parts(data, private)
+    with BatchMemoryManager(data_loader=loader, max_physical_batch_size=3, optimizer=optimizer) as small:
+        for batch in small:
+            assert len(batch[0]) <= 3
+            step(wrapped, optimizer, batch)
+    return result(model)
+
+
+def diverging(_candidate, data, private):
+    model, wrapped, optimizer, loader = parts(data, private, lr=math.inf)
+    for batch in loader:
+        step(wrapped, optimizer, batch)
+    assert not result(model)[1]["weights"].isfinite().all()
+    return result(model)
+
+
+# -- otherwise -------------------------------------------------------------------------------------------------------------
+
+
+def one_more(_candidate, data, private):
+    model, wrapped, optimizer, loader = parts(data, private)
+    for batch in loader:
+        step(wrapped, optimizer, batch)
+    step(wrapped, optimizer, batch)
+    return result(model)
+
+
+def one_less(_candidate, data, private):
+    model, wrapped, optimizer, loader = parts(data, private)
+    for batch in itertools.islice(loader, private.plan.steps - 1):
+        step(wrapped, optimizer, batch)
+    return result(model)
+
+
+def no_step(_candidate, data, private):
+    return result(parts(data, private)[0])
+
+
+def batch_norm(_candidate, data, private):
+    return result(parts(data, private, torch.nn.BatchNorm1d(6))[0])
+
+
+def batch_norm_without_parameters(_candidate, data, private):
+    return result(parts(data, private, torch.nn.BatchNorm1d(6, affine=False, track_running_stats=False))[0])
+
+
+class RunningMean(torch.nn.Module):
+    """What no validator knows: a layer without parameters that keeps what it has seen."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(6))
+
+    def forward(self, features):
+        if len(features):
+            self.mean += features.detach().mean(0)
+        return features
+
+
+def hidden_statistics(_candidate, data, private):
+    model, wrapped, optimizer, loader = parts(data, private, RunningMean())
+    for batch in loader:
+        step(wrapped, optimizer, batch)
+    return result(model)
+
+
+def given(what):
+    """One that hands something else to make_private."""
+
+    def train(_candidate, data, private):
+        model = network()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+        arguments = {"model": model, "optimizer": optimizer, "data": dataset(data), "max_grad_norm": 1.0}
+        private.make_private(**(arguments | what(arguments)))
+        return result(model)
+
+    return train
+
+
+class Stream(IterableDataset):
+    def __iter__(self):
+        return iter(())
+
+
+GIVEN = {
+    "SAMPLER": [
+        lambda given: {"data": DataLoader(given["data"], batch_size=8, shuffle=True)},
+        lambda given: {"data": DataLoader(given["data"], batch_sampler=OddBatches(SequentialSampler(given["data"]), 8, drop_last=False))},
+    ],
+    "DATASET": [
+        lambda given: {"data": (given["data"].tensors[0], given["data"].tensors[1])},
+        lambda _: {"data": Stream()},
+        lambda _: {"data": None},
+    ],
+    "PLAIN": [
+        lambda given: {"model": GradSampleModule(given["model"])},
+        lambda given: {"optimizer": DPOptimizer(given["optimizer"], noise_multiplier=1.0, max_grad_norm=1.0, expected_batch_size=4)},
+        lambda _: {"optimizer": torch.optim.SGD(network().parameters(), lr=0.5)},
+        lambda _: {"model": None},
+    ],
+    "CLIP": [lambda _: {"max_grad_norm": 0.0}, lambda _: {"max_grad_norm": [1.0, 1.0]}, lambda _: {"max_grad_norm": float("inf")}],
+    "MODEL": [lambda given: {"model": given["model"].eval()}],
+    "PRECISION": [lambda given: {"model": given["model"].bfloat16()}],
+}
+
+
+class OddBatches(BatchSampler):
+    pass
+
+
+def changing(name, value):
+    """One that changes the optimizer in the middle."""
+
+    def train(_candidate, data, private):
+        model, wrapped, optimizer, loader = parts(data, private)
+        for place, batch in enumerate(loader):
+            if place == 5:
+                setattr(optimizer, name, value() if callable(value) else value)
+            step(wrapped, optimizer, batch)
+        return result(model)
+
+    return train
+
+
+CHANGES = {
+    "noise_multiplier": 1.5,
+    "max_grad_norm": 2.0,
+    "expected_batch_size": 1.0,
+    "loss_reduction": "sum",
+    "generator": lambda: torch.Generator().manual_seed(0),
+    "step_hook": None,
+}
+
+
+def foreign(_candidate, data, private):
+    model, wrapped, optimizer, _ = parts(data, private)
+    for batch in DataLoader(dataset(data), batch_size=12):
+        step(wrapped, optimizer, batch)
+    return result(model)
+
+
+def foreign_beside(_candidate, data, private):
+    """Draws the batches and trains on all records."""
+    model, wrapped, optimizer, loader = parts(data, private)
+    for _ in loader:
+        step(wrapped, optimizer, dataset(data).tensors)
+    return result(model)
+
+
+def fewer_records(_candidate, data, private):
+    model, wrapped, optimizer, loader = parts(data, private)
+    for features, labels in loader:
+        step(wrapped, optimizer, (features[1:], labels[1:]))
+    return result(model)
+
+
+def twice_each(_candidate, data, private):
+    """A record that is seen twice in a batch moves it twice as far."""
+    model, wrapped, optimizer, loader = parts(data, private)
+    for features, labels in loader:
+        step(wrapped, optimizer, (torch.cat([features, -features]), torch.cat([labels, labels])))
+    return result(model)
+
+
+def two_passes_backward(_candidate, data, private):
+    model, wrapped, optimizer, loader = parts(data, private)
+    for features, labels in loader:
+        optimizer.zero_grad()
+        for _ in range(2):
+            cross_entropy(wrapped(features), labels).backward()
+        optimizer.step()
+    return result(model)
+
+
+def shifted_twins(_candidate, data, private):
+    """The gradients of two records in one row: each record is in two of them."""
+    model, wrapped, optimizer, loader = parts(data, private)
+    for features, labels in loader:
+        optimizer.zero_grad()
+        (cross_entropy(wrapped(features), labels) + cross_entropy(wrapped(features.roll(1, 0)), labels.roll(1, 0))).backward()
+        optimizer.step()
+    return result(model)
+
+
+def without_clearing(_candidate, data, private):
+    model, wrapped, optimizer, loader = parts(data, private)
+    for features, labels in loader:
+        cross_entropy(wrapped(features), labels).backward()
+        optimizer.step()
+    return result(model)
+
+
+def two_batches_in_a_step(_candidate, data, private):
+    model, wrapped, optimizer, loader = parts(data, private)
+    for place, batch in enumerate(loader):
+        optimizer.signal_skip_step(do_skip=place % 2 == 0)
+        step(wrapped, optimizer, batch)
+    return result(model)
+
+
+def passing_over(_candidate, data, private):
+    model, wrapped, optimizer, loader = parts(data, private)
+    for place, batch in enumerate(loader):
+        if place != 4:
+            step(wrapped, optimizer, batch)
+    return result(model)
+
+
+def inner_step(_candidate, data, private):
+    model, wrapped, optimizer, loader = parts(data, private)
+    for features, labels in loader:
+        optimizer.zero_grad()
+        cross_entropy(wrapped(features), labels).backward()
+        optimizer.original_optimizer.step()
+    return result(model)
+
+
+def one_step_in_two(_candidate, data, private):
+    """The private step, and then the one inside once more."""
+    model, wrapped, optimizer, loader = parts(data, private)
+    for batch in loader:
+        step(wrapped, optimizer, batch)
+        optimizer.original_optimizer.step()
+    return result(model)
+
+
+def second_optimizer(_candidate, data, private):
+    model, wrapped, optimizer, loader = parts(data, private)
+    other = torch.optim.SGD(model.parameters(), lr=0.1)
+    for batch in loader:
+        optimizer.zero_grad()
+        cross_entropy(wrapped(batch[0]), batch[1]).backward()
+        other.step()
+        optimizer.step()
+    return result(model)
+
+
+def fine_tuning(_candidate, data, private):
+    """Private as planned, and then some more without privacy."""
+    model, wrapped, optimizer, loader = parts(data, private)
+    for batch in loader:
+        step(wrapped, optimizer, batch)
+    wrapped.remove_hooks()
+    other = torch.optim.SGD(model.parameters(), lr=0.1)
+    step(model, other, dataset(data).tensors)
+    return result(model)
+
+
+def again(_candidate, data, private):
+    model, wrapped, optimizer, loader = parts(data, private)
+    for batch in loader:
+        step(wrapped, optimizer, batch)
+    parts(data, private)
+    return result(model)
+
+
+def never(_candidate, data, _private):
+    model = network()
+    step(model, torch.optim.SGD(model.parameters(), lr=0.5), dataset(data).tensors)
+    return result(model)
+
+
+def swallowing(candidate, data, private):
+    """A breach is not undone by catching it."""
+    try:
+        return one_more(candidate, data, private)
+    except BaseException:  # noqa: BLE001 - as careless as that
+        return 1.0, {"weights": torch.zeros(1)}
+
+
+BREACHES = {
+    "FOREIGN": [one_more, foreign, foreign_beside, fewer_records, twice_each, two_passes_backward, without_clearing, swallowing],
+    "HISTORY": [one_less, no_step],
+    "MODEL": [batch_norm, batch_norm_without_parameters],
+    "OUTSIDE": [hidden_statistics, second_optimizer, fine_tuning],
+    "PASSED_OVER": [two_batches_in_a_step, passing_over],
+    "UNNOISED": [inner_step, one_step_in_two],
+    "TWICE": [shifted_twins],
+    "AGAIN": [again],
+    "NEVER": [never],
+    "CHANGED": [changing(name, value) for name, value in CHANGES.items()],
+}
+for _name, _several in GIVEN.items():
+    BREACHES[_name] = [*BREACHES.get(_name, []), *(given(what) for what in _several)]
+
+
+# -- for the tests of secrecy ----------------------------------------------------------------------------------------------
+
+
+def talkative(candidate, data, private):
+    """Tells its losses, its epsilon and its score in every way; the score also to a file of the test."""
+    model, wrapped, optimizer, loader = parts(data, private)
+    for place, batch in enumerate(loader):
+        step(wrapped, optimizer, batch)
+        sys.stderr.write(f"\rcanary {place}/{len(loader)}")
+        print("canary", float(optimizer.params[0].sum()))  # noqa: T201
+    score, artifact = result(model)
+    epsilon = private.accountant.get_epsilon(1e-5)
+    logging.getLogger("opacus").critical("canary %r %r", epsilon, score)
+    warnings.warn(f"canary {score!r} {candidate}", stacklevel=1)
+    os.write(1, f"canary {score!r}".encode())
+    with Path(os.environ["ASIDE"], "scores").open("a", encoding="ascii") as file:
+        file.write(f"{score!r}\n")
+    return score, artifact
+
+
+def main():
+    """A run as a script of a user's, in the current folder."""
+    from privselect.integrations import OpacusTrial
+
+    logging.basicConfig(stream=sys.stderr, level=logging.DEBUG)
+    release = ps.tune(
+        OpacusTrial(talkative, PLAN, records=RECORDS),
+        {"unused": ps.Uniform(0, 1)},
+        data=records(),
+        count=ps.Geometric(mean=8),
+        score="public",
+        delta=1e-5,
+        export="arrays",
+        executor=sys.argv[1],
+        workers=None if sys.argv[1] == "serial" else 2,
+        out="released",
+        insecure_seed=int(sys.argv[2]),
+    )
+    print("released", release.score)  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()
