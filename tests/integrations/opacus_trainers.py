@@ -1,5 +1,6 @@
 """Training functions for the tests of OpacusTrial: those that keep to the plan, and those that do not. This loads torch and Opacus."""
 
+import copy
 import itertools
 import logging
 import math
@@ -99,6 +100,37 @@ def in_small_parts(_candidate, data, private):
         for batch in small:
             assert len(batch[0]) <= 3
             step(wrapped, optimizer, batch)
+    return result(model)
+
+
+def averaging(_candidate, data, private):
+    """Copies of the model may be made, and run without gradients."""
+    model, wrapped, optimizer, loader = parts(data, private)
+    average = torch.optim.swa_utils.AveragedModel(model)
+    for batch in loader:
+        step(wrapped, optimizer, batch)
+        average.update_parameters(model)
+        with torch.no_grad():
+            average(batch[0])
+            model(batch[0])
+    return result(copy.deepcopy(average.module))
+
+
+class Scale(torch.nn.Module):
+    """A layer that Opacus has no rule for."""
+
+    def __init__(self):
+        super().__init__()
+        self.factor = torch.nn.Parameter(torch.ones(6))
+
+    def forward(self, features):
+        return features * self.factor
+
+
+def own_layer(_candidate, data, private):
+    model, wrapped, optimizer, loader = parts(data, private, Scale())
+    for batch in loader:
+        step(wrapped, optimizer, batch)
     return result(model)
 
 

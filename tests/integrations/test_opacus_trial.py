@@ -49,11 +49,11 @@ def test_without_opacus_it_asks_for_it():
 
 @pytest.mark.opacus
 class TestAsPlanned:
-    @pytest.mark.parametrize("name", ["plain", "in_epochs", "from_a_plain_loader", "in_small_parts", "diverging"])
+    @pytest.mark.parametrize("name", ["plain", "in_epochs", "from_a_plain_loader", "in_small_parts", "averaging", "own_layer", "diverging"])
     def test_the_plan_is_kept(self, trainers, name):
         score, artifact = trial_of(trainers, getattr(trainers, name))({}, trainers.records(), Randomness(SEEDS[0]))
         assert math.isfinite(score)
-        assert artifact["weights"].numel() == 51
+        assert artifact["weights"].numel() == (57 if name == "own_layer" else 51)
 
     def test_how_batches_are_taken_makes_no_difference(self, trainers):
         # Passes, and a batch in parts, whose sums are rounded in another order.
@@ -66,7 +66,7 @@ class TestAsPlanned:
 
     def test_empty_batches(self, trainers):
         plan = ps.DPSGD(noise_multiplier=2, sampling_probability=0.02, steps=40)  # of 3 records, seldom one is in a batch
-        for name in ("plain", "from_a_plain_loader", "in_small_parts"):
+        for name in ("plain", "from_a_plain_loader", "in_small_parts", "own_layer"):
             train = getattr(trainers, name)
             _, artifact = trial_of(trainers, train, plan, records=50)({}, trainers.records(3), Randomness(SEEDS[1]))
             assert artifact["weights"].isfinite().all()

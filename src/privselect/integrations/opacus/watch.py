@@ -50,7 +50,7 @@ class Watch:
     """Counts batches, records and steps of one training, and keeps the model as the last step has left it."""
 
     def __init__(self, plan: DPSGD, batches: PoissonBatches, model: Any, trained: set[Any]) -> None:
-        self.plan, self.batches = plan, batches
+        self.plan, self.batches, self._model = plan, batches, model
         self.accountant = PRVAccountant()
         self.breach: Breach | None = None
         self._account = self.accountant.get_optimizer_hook_fn(sample_rate=plan.sampling_probability)
@@ -60,9 +60,13 @@ class Watch:
         self._noised = False
         self._tensors = [(tensor, tensor.detach().clone(), tensor in trained) for tensor in (*model.parameters(), *model.buffers())]
 
+    def __deepcopy__(self, _: object) -> Watch:
+        """Itself: a copy of the model, as for an average of its weights, is not watched."""
+        return self
+
     def forward(self, model: Any, *_: object) -> None:
         """Before the model is run; what counts is a run from which gradients can come."""
-        self._forwards += model.training and torch.is_grad_enabled()
+        self._forwards += model is self._model and model.training and torch.is_grad_enabled()
 
     def clipping(self, rows: int, *, unchanged: bool) -> None:
         """Before gradients are clipped; those of one batch may come in parts."""
