@@ -103,6 +103,16 @@ def in_small_parts(_candidate, data, private):
     return result(model)
 
 
+def meddling(_candidate, data, private):
+    """What is set on the sampler has no effect."""
+    model, wrapped, optimizer, loader = parts(data, private)
+    loader.batch_sampler.sample_rate, loader.batch_sampler.num_samples = 1.0, 5
+    loader.batch_sampler.generator = torch.Generator().manual_seed(0)
+    for batch in loader:
+        step(wrapped, optimizer, batch)
+    return result(model)
+
+
 def averaging(_candidate, data, private):
     """Copies of the model may be made, and run without gradients."""
     model, wrapped, optimizer, loader = parts(data, private)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 _CHECKED = (
     "every trial is trained by Opacus, and nothing is released unless each was found to have run its plan: the history of its accountant "
-    "is exactly the planned DP-SGD, each step took one Poisson batch of the planned rate, and nothing else changed the parameters of the model"
+    "is exactly the planned DP-SGD, each step took one Poisson batch of the planned rate, and nothing else changed the model's parameters"
 )
 _FLOATS = "the noise of Opacus is in floating point and not hardened (its secure mode is not used): attacks on rounding are not covered"
 _GENERATOR = (

@@ -33,14 +33,17 @@ class PoissonBatches(UniformWithReplacementSampler):  # type: ignore[misc]  # Op
         super().__init__(num_samples=records, sample_rate=plan.sampling_probability, generator=generator, steps=plan.steps)
         self.drawn = 0
         self.size = 0  # of the batch that was drawn last
+        # Apart from the fields of Opacus, which anybody may set: the history would not tell.
+        self._below = math.floor(Fraction(plan.sampling_probability) * 2**_BITS)
+        self._own = records, generator
 
     def __len__(self) -> int:
         return int(self.steps - self.drawn)
 
     def __iter__(self) -> Iterator[list[int]]:
-        below = math.floor(Fraction(self.sample_rate) * 2**_BITS)
+        records, generator = self._own
         while self.drawn < self.steps:
-            chosen = torch.randint(2**_BITS, (self.num_samples,), generator=self.generator) < below
+            chosen = torch.randint(2**_BITS, (records,), generator=generator) < self._below
             batch = chosen.nonzero().reshape(-1).tolist()
             self.drawn, self.size = self.drawn + 1, len(batch)
             yield batch
