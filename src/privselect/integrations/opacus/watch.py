@@ -30,20 +30,18 @@ class WatchedOptimizer(DPOptimizer):  # type: ignore[misc]  # Opacus has no type
     def clip_and_accumulate(self) -> None:
         """Clip the gradients of a batch, or of a part of one."""
         self._watch.clipping(len(self.grad_samples[0]), unchanged=self._unchanged())
-        for gradients in self.grad_samples_as_kept():
+        for gradients in self._kept_gradients():
             # Clipping leaves them as they are, and whether the model is lost would tell of that one record.
             gradients.nan_to_num_(0.0, 0.0, 0.0)
         super().clip_and_accumulate()
 
-    def grad_samples_as_kept(self) -> list[Any]:
+    def _kept_gradients(self) -> list[Any]:
         """The tensors themselves, where ``grad_samples`` may be copies."""
         kept = [parameter.grad_sample for parameter in self.params]
         return [tensor for entry in kept for tensor in (entry if isinstance(entry, list) else [entry])]
 
     def _unchanged(self) -> bool:
-        return self.step_hook == self._watch.noised and all(
-            getattr(self, name) is value or (name != "generator" and getattr(self, name) == value) for name, value in self._fields.items()
-        )
+        return self.step_hook == self._watch.noised and all(getattr(self, name) == value for name, value in self._fields.items())
 
 
 class Watch:
