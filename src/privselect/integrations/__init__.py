@@ -14,6 +14,9 @@ _HOME = {
     "mechanism_from_history": "opacus",
     "OpacusTrial": "opacus",
     "PrivateStudy": "optuna",
+    "PrivateSearch": "sklearn",
+    "HoldOut": "sklearn",
+    "PrivateSoftmax": "sklearn",
 }
 
 __all__ = [*_HOME]  # noqa: PLE0604
@@ -29,6 +32,9 @@ if TYPE_CHECKING:
     from privselect.integrations.opacus import OpacusTrial as OpacusTrial
     from privselect.integrations.opacus import mechanism_from_history as mechanism_from_history
     from privselect.integrations.optuna import PrivateStudy as PrivateStudy
+    from privselect.integrations.sklearn import HoldOut as HoldOut
+    from privselect.integrations.sklearn import PrivateSearch as PrivateSearch
+    from privselect.integrations.sklearn import PrivateSoftmax as PrivateSoftmax
 
 
 def __getattr__(name: str) -> object:

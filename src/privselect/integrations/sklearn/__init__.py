@@ -1,0 +1,16 @@
+"""scikit-learn: a search that is private, a private classifier, and what a search may be validated on."""
+
+from __future__ import annotations
+
+from privselect.errors import MissingExtraError
+
+try:
+    import sklearn as _sklearn  # noqa: F401 - asked for before the parts below need it
+except ModuleNotFoundError:
+    raise MissingExtraError("PrivateSearch needs scikit-learn; install it with: pip install 'privselect[sklearn]'") from None
+
+from privselect.integrations.sklearn.search import PrivateSearch
+from privselect.integrations.sklearn.softmax import PrivateSoftmax
+from privselect.integrations.sklearn.validation import HoldOut
+
+__all__ = ["HoldOut", "PrivateSearch", "PrivateSoftmax"]

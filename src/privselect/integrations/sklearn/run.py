@@ -1,0 +1,182 @@
+"""From the parameters of a search to what ``tune`` is given."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import joblib  # type: ignore[import-untyped]
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import FeatureUnion, Pipeline
+
+from privselect.errors import ParameterError
+from privselect.integrations.sklearn import export
+from privselect.integrations.sklearn.columns import read_held
+from privselect.integrations.sklearn.description import plan_name
+from privselect.integrations.sklearn.laws import read_space
+from privselect.integrations.sklearn.pipeline import check_around, check_steps, private_part, read_covered
+from privselect.integrations.sklearn.seeds import bits_of, seeds_of
+from privselect.integrations.sklearn.trial import Trial, told_mechanism
+from privselect.integrations.sklearn.validation import HoldOut, read_validation
+from privselect.mechanisms import Disjoint, Mechanism
+from privselect.parameters import check_number, shown, whole
+from privselect.text import parse
+from privselect.tuning.domination import leaks_at_most
+from privselect.tuning.scores import NoisyCount
+from privselect.tuning.streams import Stream, derived
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from privselect.integrations.sklearn.columns import Records
+    from privselect.integrations.sklearn.trial import MechanismOf
+    from privselect.tuning.space import Candidate, Space
+
+_LOOKED_AT = 50  # candidates, to see whether the mechanism depends on what is searched
+
+ATTRIBUTES = (
+    "every fitted attribute of the released estimator leaves with it; that the mechanism covers all of them is declared by the user"
+)
+BEFORE = "what happened to the data before it reached the search is not covered"
+LABELS = "the set of labels is taken from the data, and so is declared to be public"
+STEPS = "that steps which learn nothing treat each record by itself is declared by the user, not checked"
+COVERED = "the step {name!r} learns from the data; that the mechanism covers it is declared by the user, not checked"
+WEIGHTS = "records have weights; that the mechanism holds for these weights is declared by the user"
+
+
+def described_run(search: Any, records: Records) -> dict[str, Any]:
+    """The arguments of ``tune`` but for the data; everything that can be wrong with them is told before anything is drawn."""
+    estimator = _readied(search, records)
+    space = read_space(search.param_distributions, estimator)
+    validation = read_validation(search.validation, search.scoring, estimator, functools.partial(read_held, search))
+    covered = read_covered(search.covered)
+    inside, around = check_steps(estimator, covered), check_around(search, covered)
+    # What the last step says of itself is not what a trial leaks where the steps before it learn as well.
+    own = None if inside else told_mechanism(estimator)
+    held = search.validation
+    name = plan_name(
+        estimator,
+        scoring=search.scoring,
+        validation=[held.fraction if held.fraction is None else str(held.fraction), held.ids is None]
+        if isinstance(held, HoldOut)
+        else held,
+        weighted=records.weights is not None,
+    )
+    notes = (*_notes(search, estimator, records), *(COVERED.format(name=step) for step in (*inside, *around)), *validation.notes)
+    trial = Trial(estimator, validation, name, _constant(own, space), own, notes)
+    return {"objective": trial, "space": space, **_conditions(search, trial)}
+
+
+def _conditions(search: Any, trial: Trial) -> dict[str, Any]:
+    noise = trial.validation.score.noise if isinstance(trial.validation.score, NoisyCount) else None
+    given = dict(search.options or {})
+    for name in given:
+        if name in search.get_params(deep=False) or name in {"insecure_seed", "seed_bits", "executor", "workers", "export", "fallback"}:
+            raise ParameterError(f"`options` must hold what the search has no parameter for, such as timeout, got {shown(name)}")
+    return {
+        "mechanism": _mechanism(search.mechanism, noise, trial.mechanism_of),
+        "count": search.count,
+        "score": trial.validation.score,
+        "delta": search.delta,
+        "epsilon": search.epsilon,
+        "fallback": None,
+        "export": export.to_bytes,
+        "declared": search.declared,
+        "mechanism_of": _whole_trial(search.mechanism_of, noise),
+        "insecure_seed": _seed(search.random_state),
+        "seed_bits": bits_of(trial.estimator),
+        "ledger": search.ledger,
+        "again": search.again,
+        "out": search.out,
+        **_executor(search.n_jobs),
+        **given,
+    }
+
+
+def _readied(search: Any, records: Records) -> Any:
+    """A clone of the estimator with the public labels, refused where a trial of it could not be kept secret."""
+    estimator = clone(search.estimator)
+    parameters = estimator.get_params(deep=True)
+    for name, value in parameters.items():
+        if name.rpartition("__")[2] == "memory" and value is not None:
+            raise ParameterError(f"`{name}` must be None, as a cache on disk would keep what trials that lost have computed, got one")
+    for part in (search.estimator, *parameters.values()):
+        if getattr(part, "_skl_callbacks", None):
+            raise ParameterError(f"callbacks must not be set on {type(part).__name__}: they would be told of every trial")
+    seeds_of(estimator)
+    name = _labels_parameter(estimator)
+    if search.classes is not None and name is None:
+        raise ParameterError(f"`classes` must be None, as {type(private_part(estimator)).__name__} has no parameter `classes`")
+    return estimator if name is None or records.classes is None else estimator.set_params(**{name: records.classes})
+
+
+def _labels_parameter(estimator: Any) -> str | None:
+    prefix = ""
+    while isinstance(estimator, Pipeline):
+        name, estimator = estimator.steps[-1]
+        prefix += f"{name}__"
+    return f"{prefix}classes" if "classes" in estimator.get_params(deep=False) else None
+
+
+def _notes(search: Any, estimator: Any, records: Records) -> tuple[str, ...]:
+    said = {
+        ATTRIBUTES: True,
+        BEFORE: True,
+        LABELS: records.classes is not None and search.classes is None and getattr(private_part(search.estimator), "classes", None) is None,
+        STEPS: isinstance(estimator, Pipeline | ColumnTransformer | FeatureUnion),
+        WEIGHTS: records.weights is not None,
+    }
+    own = tuple(getattr(private_part(estimator), "notes", ()))
+    return (*(note for note, holds in said.items() if holds), *own)
+
+
+def _constant(own: MechanismOf | None, space: Space) -> Mechanism | None:
+    """The mechanism where it seems to be that of every candidate; each one that is drawn is held against it."""
+    if own is None:
+        return None
+    candidates = [space.draw(Stream(derived(bytes(32), "look", number))) for number in range(_LOOKED_AT)]
+    found = {own(candidate) for candidate in candidates}
+    return found.pop() if len(found) == 1 else None
+
+
+def _mechanism(given: Any, noise: Mechanism | None, own: Callable[[Candidate], Mechanism] | None) -> Any:
+    """A mechanism is that of the training; with a hold-out that of a whole trial is both parts, each on records of its own."""
+    mechanism = parse(given) if isinstance(given, str) else given
+    if noise is not None and isinstance(mechanism, Mechanism) and not (isinstance(mechanism, Disjoint) and noise in mechanism.parts):
+        return Disjoint((mechanism, noise))
+    if own is not None and callable(mechanism) and not isinstance(mechanism, Mechanism):
+        return _held_against(mechanism, own)
+    return mechanism
+
+
+def _held_against(given: Callable[[Candidate], Any], own: Callable[[Candidate], Mechanism]) -> Callable[[Candidate], Any]:
+    """The user's function, where it does not say less than the estimator does."""
+
+    def mechanism(candidate: Candidate) -> Any:
+        said = given(candidate)
+        if isinstance(said, Mechanism) and not leaks_at_most(own(candidate), said):
+            raise ParameterError(f"`mechanism` must cover what the estimator says that it runs, {own(candidate)}, got {shown(str(said))}")
+        return said
+
+    return mechanism
+
+
+def _whole_trial(given: Any, noise: Mechanism | None) -> Any:
+    return given if given is None or noise is None else functools.partial(_beside, given, noise)
+
+
+def _beside(training: Callable[[Candidate], Mechanism], noise: Mechanism, candidate: Candidate) -> Mechanism:
+    return Disjoint((training(candidate), noise))
+
+
+def _seed(random_state: Any) -> int | None:
+    return None if random_state is None else int(check_number("random_state", random_state, whole(0, 2**256 - 1)))
+
+
+def _executor(n_jobs: Any) -> dict[str, Any]:
+    if n_jobs is None or n_jobs == 1:
+        return {"executor": "serial", "workers": None}
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs == 0:
+        raise ParameterError(f"`n_jobs` must be None, a whole number of processes or -1 for all cores, got {shown(n_jobs)}")
+    return {"executor": "processes", "workers": joblib.effective_n_jobs(n_jobs)}
