@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from computed_once import once  # noqa: F401 - a fixture
 from sklearn.base import BaseEstimator, RegressorMixin, clone, is_classifier, is_regressor
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import check_random_state
@@ -10,23 +11,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 import privselect as ps
 from privselect.integrations import HoldOut, PrivateSearch, PrivateSoftmax
-from privselect.tuning import tune as module
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-
-
-@pytest.fixture
-def once(monkeypatch):
-    """Each certificate is computed once: the checks fit the same plan again and again."""
-    made, certify = {}, module.certify
-
-    def remembered(mechanism, count, **given):
-        key = (str(mechanism), str(count), repr(given))
-        if key not in made:
-            made[key] = certify(mechanism, count, **given)
-        return made[key]
-
-    monkeypatch.setattr(module, "certify", remembered)
 
 
 class NoisyRidge(RegressorMixin, BaseEstimator):
@@ -35,7 +21,7 @@ class NoisyRidge(RegressorMixin, BaseEstimator):
     Columns of a clipped record's outer product have a Frobenius norm of at most clip^2, and the noise on each entry is sigma times that.
     """
 
-    def __init__(self, sigma=0.01, clip=50.0, penalty=1.0, random_state=None):
+    def __init__(self, sigma=0.3, clip=6.0, penalty=1.0, random_state=None):
         self.sigma = sigma
         self.clip = clip
         self.penalty = penalty
@@ -68,7 +54,7 @@ CLASSIFIER = PrivateSoftmax(noise_multiplier=0.5, sampling_probability=1.0, step
 
 
 def search(estimator, **given):
-    space = {"clip": [40.0, 50.0]} if isinstance(estimator, NoisyRidge) else {"learning_rate": [1.0, 2.0]}
+    space = {"clip": [5.0, 6.0]} if isinstance(estimator, NoisyRidge) else {"learning_rate": [1.0, 2.0]}
     return PrivateSearch(estimator, space, **{"count": ps.Geometric(mean=2), "delta": 1e-5, "ledger": None, **given})
 
 
@@ -159,5 +145,3 @@ def test_a_record_whose_label_is_no_class_adds_nothing():
 def test_one_class_is_refused():
     with pytest.raises(ValueError, match="1 class"):
         PrivateSoftmax(classes=[1]).fit(X, Y)
-
-

@@ -143,8 +143,8 @@ def _constant(own: MechanismOf | None, space: Space) -> Mechanism | None:
 def _mechanism(given: Any, noise: Mechanism | None, own: Callable[[Candidate], Mechanism] | None) -> Any:
     """A mechanism is that of the training; with a hold-out that of a whole trial is both parts, each on records of its own."""
     mechanism = parse(given) if isinstance(given, str) else given
-    if noise is not None and isinstance(mechanism, Mechanism) and not (isinstance(mechanism, Disjoint) and noise in mechanism.parts):
-        return Disjoint((mechanism, noise))
+    if noise is not None and isinstance(mechanism, Mechanism):
+        return mechanism if isinstance(mechanism, Disjoint) and noise in mechanism.parts else Disjoint((mechanism, noise))
     if own is not None and callable(mechanism) and not isinstance(mechanism, Mechanism):
         return _held_against(mechanism, own)
     return mechanism
