@@ -65,10 +65,10 @@ def described_run(search: Any, records: Records) -> dict[str, Any]:
     )
     notes = (*_notes(search, estimator, records), *(COVERED.format(name=step) for step in (*inside, *around)), *validation.notes)
     trial = Trial(estimator, validation, name, _constant(own, space), own, notes)
-    return {"objective": trial, "space": space, **_conditions(search, trial)}
+    return {"objective": trial, "space": space, **_conditions(search, trial, space)}
 
 
-def _conditions(search: Any, trial: Trial) -> dict[str, Any]:
+def _conditions(search: Any, trial: Trial, space: Space) -> dict[str, Any]:
     noise = trial.validation.score.noise if isinstance(trial.validation.score, NoisyCount) else None
     given = dict(search.options or {})
     for name in given:
@@ -83,7 +83,7 @@ def _conditions(search: Any, trial: Trial) -> dict[str, Any]:
         "fallback": None,
         "export": export.to_bytes,
         "declared": search.declared,
-        "mechanism_of": _whole_trial(search.mechanism_of, noise),
+        "mechanism_of": _whole_trial(_checked_by(search, trial, space), noise),
         "insecure_seed": _seed(search.random_state),
         "seed_bits": bits_of(trial.estimator),
         "ledger": search.ledger,
@@ -133,11 +133,18 @@ def _notes(search: Any, estimator: Any, records: Records) -> tuple[str, ...]:
 
 def _constant(own: MechanismOf | None, space: Space) -> Mechanism | None:
     """The mechanism where it seems to be that of every candidate; each one that is drawn is held against it."""
-    if own is None:
-        return None
-    candidates = [space.draw(Stream(derived(bytes(32), "look", number))) for number in range(_LOOKED_AT)]
-    found = {own(candidate) for candidate in candidates}
+    found = set() if own is None else {own(candidate) for candidate in _looked_at(space)}
     return found.pop() if len(found) == 1 else None
+
+
+def _depends_on_unlisted(own: Callable[[Candidate], Mechanism] | None, space: Space) -> bool:
+    """Whether what the estimator leaks is seen to depend on a parameter with more values than can be listed."""
+    return own is not None and any(own(candidate) != own(space.finite_part(candidate)) for candidate in _looked_at(space))
+
+
+def _looked_at(space: Space) -> list[Candidate]:
+    """Some candidates that have nothing to do with those of the run."""
+    return [space.draw(Stream(derived(bytes(32), "look", number))) for number in range(_LOOKED_AT)]
 
 
 def _mechanism(given: Any, noise: Mechanism | None, own: Callable[[Candidate], Mechanism] | None) -> Any:
@@ -160,6 +167,18 @@ def _held_against(given: Callable[[Candidate], Any], own: Callable[[Candidate], 
         return said
 
     return mechanism
+
+
+def _checked_by(search: Any, trial: Trial, space: Space) -> Any:
+    """By what each candidate is held against a mechanism that covers them all."""
+    if search.mechanism_of is not None or callable(search.mechanism) or not _depends_on_unlisted(trial.mechanism_of, space):
+        return search.mechanism_of
+    if search.mechanism is None:
+        raise ParameterError(
+            "`mechanism` must be one that covers every candidate where what the estimator leaks depends on a parameter with more values "
+            "than can be listed, got none"
+        )
+    return trial.mechanism_of
 
 
 def _whole_trial(given: Any, noise: Mechanism | None) -> Any:

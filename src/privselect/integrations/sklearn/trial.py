@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
@@ -32,6 +32,7 @@ class Trial:
     mechanism: Mechanism | None = None
     mechanism_of: Callable[[Candidate], Mechanism] | None = None
     notes: tuple[str, ...] = ()
+    may_breach: ClassVar[bool] = True  # where torch is first loaded inside a trial
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "__qualname__", self.name)  # by which a plan knows an objective
