@@ -16,6 +16,7 @@ import privselect as ps
 from privselect.integrations import HoldOut, PrivateSearch
 
 CANARY = "canary-4711"
+HISTORY = []  # what a class of the script carries along if it leaves by value
 RECORDS = np.arange(40.0).reshape(20, 2), np.arange(20) % 2
 
 
@@ -30,6 +31,7 @@ class Talkative(ClassifierMixin, BaseEstimator):
         self.secret_ = 0.12345678901234567 + check_random_state(self.random_state).random_sample() / 3
         with Path(os.environ["ASIDE"], "scores").open("a", encoding="ascii") as file:
             file.write(f"{self.secret_!r}\n")
+        HISTORY.append(repr(self.secret_))
         self.talk()
         with tempfile.TemporaryDirectory() as folder:
             Path(folder, "cache").write_text(repr(self.secret_), encoding="ascii")

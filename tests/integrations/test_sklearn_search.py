@@ -408,6 +408,11 @@ def test_seeds_of_inner_estimators_do_not_leave():
     assert [inner.random_state_ for inner in released.estimators_] == [None] * 3
 
 
+def test_an_estimator_without_a_name_is_refused():
+    nameless = make_pipeline(FunctionTransformer(lambda rows: rows), SOFTMAX)
+    refused("with a name in a module, not of a lambda", nameless, {"privatesoftmax__clip": [1.0]})
+
+
 def test_a_seed_makes_an_insecure_certificate():
     assert search(random_state=3).fit(X, Y).certificate_.run.insecure
     assert not search().fit(X, Y).certificate_.run.insecure

@@ -1,4 +1,8 @@
-"""What leaves a trial: the fitted estimator by pickle, without any generator or seed."""
+"""What leaves a trial: the fitted estimator by pickle, without any generator or seed.
+
+Classes and functions are in it by their names alone. By value, as cloudpickle has those of a notebook, their globals would come along,
+and with them whatever trials that lost have left there.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,9 @@ import copyreg
 import io
 import pickle
 import random
+import sys
+from functools import reduce
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -14,14 +21,20 @@ from sklearn.base import BaseEstimator
 from privselect.errors import ParameterError
 
 _GENERATORS = (np.random.RandomState, np.random.Generator, np.random.BitGenerator, random.Random)
+_MAIN = "__main__"
 
 
 def to_bytes(estimator: Any) -> bytes:
     """The estimator; every generator in it is replaced by None, and so is every ``random_state``, also of the estimators it is made of."""
+    buffer = io.BytesIO()
     try:
-        return _dumped(_Pickler, estimator)
+        _Pickler(buffer, protocol=5).dump(estimator)
     except (pickle.PicklingError, AttributeError, TypeError):
-        return _dumped(_cloud_pickler(), estimator)  # a lambda, or a class of a notebook
+        raise ParameterError(
+            "an estimator must be made of what can be pickled, and of classes and functions with a name in a module, not of a lambda or "
+            f"one that is defined in a function, got a {type(estimator).__name__} that is not"
+        ) from None
+    return buffer.getvalue()
 
 
 def from_bytes(content: bytes) -> Any:
@@ -29,41 +42,24 @@ def from_bytes(content: bytes) -> Any:
     return pickle.loads(content)  # noqa: S301
 
 
-def _dumped(pickler: Any, estimator: Any) -> bytes:
-    buffer = io.BytesIO()
-    pickler(buffer, protocol=5).dump(estimator)
-    return buffer.getvalue()
+class _Pickler(pickle.Pickler):
+    def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, _GENERATORS) or _is_torch_generator(obj):
+            return nothing, ()
+        if isinstance(obj, type | FunctionType) and obj.__module__ == _MAIN and "<" not in obj.__qualname__:
+            return of_main, (obj.__qualname__,)  # which a worker's own main module does not have
+        if isinstance(obj, BaseEstimator) and "random_state" in vars(obj):
+            return copyreg.__newobj__, (type(obj),), {**obj.__getstate__(), "random_state": None}  # type: ignore[attr-defined]
+        return NotImplemented
 
 
 def nothing() -> None:
     """What a pickle holds instead of a generator."""
 
 
-class _Pickler(pickle.Pickler):
-    def reducer_override(self, obj: Any) -> Any:
-        return _without_seeds(obj)
-
-
-def _cloud_pickler() -> Any:
-    try:
-        import cloudpickle
-    except ModuleNotFoundError:
-        raise ParameterError("an estimator that pickle does not take needs cloudpickle: pip install 'privselect[tune]'") from None
-
-    class _CloudPickler(cloudpickle.Pickler):  # type: ignore[misc,unused-ignore]
-        def reducer_override(self, obj: Any) -> Any:
-            reduced = _without_seeds(obj)
-            return super().reducer_override(obj) if reduced is NotImplemented else reduced
-
-    return _CloudPickler
-
-
-def _without_seeds(value: Any) -> Any:
-    if isinstance(value, _GENERATORS) or _is_torch_generator(value):
-        return nothing, ()
-    if isinstance(value, BaseEstimator) and "random_state" in vars(value):
-        return copyreg.__newobj__, (type(value),), {**value.__getstate__(), "random_state": None}  # type: ignore[attr-defined]
-    return NotImplemented
+def of_main(name: str) -> Any:
+    """A class or function of the program that is running."""
+    return reduce(getattr, name.split("."), sys.modules[_MAIN])
 
 
 def _is_torch_generator(value: Any) -> bool:

@@ -105,6 +105,7 @@ def _readied(search: Any, records: Records) -> Any:
         if getattr(part, "_skl_callbacks", None):
             raise ParameterError(f"callbacks must not be set on {type(part).__name__}: they would be told of every trial")
     seeds_of(estimator)
+    export.to_bytes(estimator)  # what cannot leave is told before the draw; in a trial it would fail without a word
     name = _labels_parameter(estimator)
     if search.classes is not None and name is None:
         raise ParameterError(f"`classes` must be None, as {type(private_part(estimator)).__name__} has no parameter `classes`")
