@@ -6,12 +6,11 @@ An interface is a function of the seed that runs ``score_of`` over ``LAWS``, and
 import math
 
 import pytest
-from computed_once import once  # noqa: F401 - a fixture
 from scipy.stats import loguniform, randint, uniform
 from sklearn.base import BaseEstimator
 
 import privselect as ps
-from privselect.integrations import PrivateSearch
+from privselect.integrations import PrivateSearch, PrivateStudy
 
 pytestmark = pytest.mark.usefixtures("once")
 LAWS = {
@@ -57,7 +56,23 @@ def by_sklearn(seed):
     return search.best_params_, search.best_score_
 
 
-INTERFACES = {"sklearn": by_sklearn}
+def by_optuna(seed):
+    def objective(trial):
+        return score_of(
+            {
+                "rate": trial.suggest_float("rate", 1e-3, 10.0, log=True),
+                "momentum": trial.suggest_float("momentum", 0.5, 1.5),
+                "depth": trial.suggest_int("depth", 2, 9),
+                "kind": trial.suggest_categorical("kind", ["a", "b", "c"]),
+            }
+        )
+
+    study = PrivateStudy(direction="maximize", score="public", insecure_seed=seed, **GIVEN)
+    study.optimize(objective, data=DATA)
+    return study.best_params, study.best_value
+
+
+INTERFACES = {"sklearn": by_sklearn, "optuna": by_optuna}
 
 
 @pytest.mark.parametrize("interface", INTERFACES)

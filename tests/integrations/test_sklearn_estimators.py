@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from computed_once import once  # noqa: F401 - a fixture
 from sklearn.base import BaseEstimator, RegressorMixin, clone, is_classifier, is_regressor
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import check_random_state

@@ -7,6 +7,7 @@ import struct
 import subprocess
 import sys
 import traceback
+import warnings
 from concurrent.futures import Future
 from pathlib import Path
 
@@ -162,6 +163,19 @@ def test_an_interrupt_does_not_show_what_the_trial_was_handling():
     with pytest.raises(KeyboardInterrupt) as caught:
         perform(Work(failing(KeyboardInterrupt(CANARY)), None), {}, SECRET)
     assert CANARY not in "".join(traceback.format_exception(caught.value))
+
+
+def test_warnings_of_a_trial_are_not_told_to_a_caller_who_records_them():
+    def objective(_candidate, _data, _randomness):
+        warnings.warn(CANARY, UserWarning, stacklevel=1)
+        return 1.0, None
+
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        assert perform(Work(objective, None), {}, SECRET) == Outcome(1.0, b"")
+        assert heard == []
+        warnings.warn("of the caller", UserWarning, stacklevel=1)
+    assert [str(warning.message) for warning in heard] == ["of the caller"]
 
 
 def test_what_a_trial_says_is_not_shown_and_outputs_are_back_afterwards(capfd):

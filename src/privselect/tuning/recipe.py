@@ -88,8 +88,8 @@ class Recipe:
             return "the mechanism of a candidate could not be found"
 
     def _fault(self, candidate: Candidate) -> str | None:
-        if self.mixed is not None and _of(self.mixed, candidate) != _of(self.mixed, self.space.finite_part(candidate)):
-            return "the mechanism of a candidate is not the one that was accounted for"
+        if self.mixed is not None and not leaks_at_most(_of(self.mixed, candidate), _of(self.mixed, self.space.finite_part(candidate))):
+            return "the mechanism of a candidate is not certain to leak at most the one that was accounted for"
         if self.mechanism_of is not None and not leaks_at_most(_of(self.mechanism_of, candidate), self.mechanism):
             return f"a candidate of the space runs a mechanism that {shown(str(self.mechanism))} is not certain to cover"
         return None
@@ -228,8 +228,10 @@ def _check_own(own: object, given: Mechanism, score: Score) -> None:
 
 
 def objective_name(objective: Any) -> str:
-    """``module:function``; of a partial, that of the function, and of an objective made of another one, both."""
+    """``module:function``; of a partial, that of the function; of an objective made of another one, or of a named thing, both."""
     while isinstance(objective, functools.partial):
         objective = objective.func
     inner = getattr(objective, "runs", None)
-    return f"{named(objective)}({objective_name(inner)})" if callable(inner) else named(objective)
+    if inner is None:
+        return named(objective)
+    return f"{named(objective)}({inner if isinstance(inner, str) else objective_name(inner)})"

@@ -9,6 +9,7 @@ import logging
 import os
 import sys
 import threading
+import warnings
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -70,6 +71,8 @@ def _closed_outputs() -> contextlib.ExitStack:
         undo.callback(_flush, streams)
         undo.enter_context(contextlib.redirect_stdout(_Nowhere()))
         undo.enter_context(contextlib.redirect_stderr(_Nowhere()))
+        undo.enter_context(warnings.catch_warnings())
+        warnings.simplefilter("ignore")  # one who records them would count the trials
         undo.callback(logging.disable, logging.root.manager.disable)
         logging.disable(sys.maxsize)  # levels are numbers, and a user may have one above all
     except BaseException:

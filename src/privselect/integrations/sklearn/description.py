@@ -16,7 +16,7 @@ from privselect.tuning.space import named
 def plan_name(estimator: Any, **parts: Any) -> str:
     """A name for the plan: the estimator's class, and a hash of all its parameters and of the other parts of a trial."""
     said = json.dumps(plain({"estimator": estimator, **parts}), sort_keys=True)
-    return f"Trial of {type(estimator).__name__} {sha256(said.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
+    return f"{type(estimator).__name__} {sha256(said.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
 
 
 def plain(value: Any) -> Any:

@@ -17,7 +17,8 @@ from privselect.integrations.sklearn.description import plan_name
 from privselect.integrations.sklearn.laws import read_space
 from privselect.integrations.sklearn.pipeline import check_around, check_steps, private_part, read_covered
 from privselect.integrations.sklearn.seeds import bits_of, seeds_of
-from privselect.integrations.sklearn.trial import Trial, told_mechanism
+from privselect.integrations.sklearn.stated import told_mechanism, told_notes
+from privselect.integrations.sklearn.trial import Trial
 from privselect.integrations.sklearn.validation import HoldOut, read_validation
 from privselect.mechanisms import Disjoint, Mechanism
 from privselect.parameters import check_number, shown, whole
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from privselect.integrations.sklearn.columns import Records
-    from privselect.integrations.sklearn.trial import MechanismOf
+    from privselect.integrations.sklearn.stated import MechanismOf
     from privselect.tuning.space import Candidate, Space
 
 _LOOKED_AT = 50  # candidates, to see whether the mechanism depends on what is searched
@@ -38,6 +39,7 @@ _LOOKED_AT = 50  # candidates, to see whether the mechanism depends on what is s
 ATTRIBUTES = (
     "every fitted attribute of the released estimator leaves with it; that the mechanism covers all of them is declared by the user"
 )
+FORM = "that the records have a form that scikit-learn accepts, such as finite numbers and two labels, is taken to be public"
 BEFORE = "what happened to the data before it reached the search is not covered"
 LABELS = "the set of labels is taken from the data, and so is declared to be public"
 STEPS = "that steps which learn nothing treat each record by itself is declared by the user, not checked"
@@ -123,13 +125,13 @@ def _labels_parameter(estimator: Any) -> str | None:
 def _notes(search: Any, estimator: Any, records: Records) -> tuple[str, ...]:
     said = {
         ATTRIBUTES: True,
+        FORM: True,
         BEFORE: True,
         LABELS: records.classes is not None and search.classes is None and getattr(private_part(search.estimator), "classes", None) is None,
         STEPS: isinstance(estimator, Pipeline | ColumnTransformer | FeatureUnion),
         WEIGHTS: records.weights is not None,
     }
-    own = tuple(getattr(private_part(estimator), "notes", ()))
-    return (*(note for note, holds in said.items() if holds), *own)
+    return (*(note for note, holds in said.items() if holds), *told_notes(estimator))
 
 
 def _constant(own: MechanismOf | None, space: Space) -> Mechanism | None:

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
 
-from privselect.integrations.sklearn.pipeline import private_part
 from privselect.integrations.sklearn.seeds import seed
-from privselect.mechanisms import Mechanism
 from privselect.tuning.generators import seeded_globals
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from privselect.integrations.sklearn.validation import Columns, Validation
+    from privselect.mechanisms import Mechanism
     from privselect.tuning.randomness import Randomness
     from privselect.tuning.space import Candidate
 
@@ -28,14 +26,11 @@ class Trial:
 
     estimator: Any
     validation: Validation
-    name: str  # of the whole description: two searches of different estimators are two plans
+    runs: str  # the whole description in a name: two searches of different estimators are two plans
     mechanism: Mechanism | None = None
     mechanism_of: Callable[[Candidate], Mechanism] | None = None
     notes: tuple[str, ...] = ()
     may_breach: ClassVar[bool] = True  # where torch is first loaded inside a trial
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "__qualname__", self.name)  # by which a plan knows an objective
 
     def __call__(self, candidate: Candidate, data: Columns, randomness: Randomness) -> tuple[float | None, Any]:
         """The score, unless the hold-out gives it, and the fitted estimator."""
@@ -44,30 +39,11 @@ class Trial:
         columns = {name: _untouchable(column) for name, column in data.items()}
         targets = (columns["y"],) if "y" in columns else ()
         weights = {"sample_weight": columns["weights"]} if "weights" in columns else {}
-        # Somebody who records warnings would count the trials.
-        with warnings.catch_warnings(), seeded_globals(randomness):
-            warnings.simplefilter("ignore")
+        with seeded_globals(randomness):
             estimator.fit(columns["X"], *targets, **weights)
             scorer, public = self.validation.scorer, self.validation.records
             score = None if scorer is None else float(scorer(estimator, *((columns["X"], *targets) if public is None else public)))
         return score, estimator
-
-
-@dataclass(frozen=True)
-class MechanismOf:
-    """What an estimator with these parameters says that it leaks."""
-
-    estimator: Any
-
-    def __call__(self, candidate: Candidate) -> Mechanism:
-        """Of the last step, in a pipeline."""
-        mechanism: Mechanism = private_part(clone(self.estimator).set_params(**candidate)).mechanism
-        return mechanism
-
-
-def told_mechanism(estimator: Any) -> MechanismOf | None:
-    """None where the estimator says nothing of what it leaks."""
-    return MechanismOf(estimator) if isinstance(getattr(private_part(estimator), "mechanism", None), Mechanism) else None
 
 
 def _untouchable(column: Any) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -70,11 +69,9 @@ class Answers:
 
     def __call__(self, estimator: Any, records: Columns) -> Any:
         """One true or false for each record."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # somebody who records warnings would count the trials
-            if self.function is not None:
-                return self.function(estimator, records["X"], records["y"])
-            return np.asarray(estimator.predict(records["X"]) == np.asarray(records["y"]))
+        if self.function is not None:
+            return self.function(estimator, records["X"], records["y"])
+        return np.asarray(estimator.predict(records["X"]) == np.asarray(records["y"]))
 
 
 @dataclass(frozen=True, repr=False)

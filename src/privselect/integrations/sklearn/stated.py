@@ -1,0 +1,55 @@
+"""What an estimator says of itself: the mechanism of one fit, and what a certificate must say of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sklearn.base import clone
+
+from privselect.integrations.sklearn.pipeline import private_part
+from privselect.mechanisms import Mechanism
+
+if TYPE_CHECKING:
+    from privselect.tuning.space import Candidate
+
+
+@dataclass(frozen=True)
+class MechanismOf:
+    """What an estimator with these parameters says that it leaks; of a pipeline, its last step."""
+
+    estimator: Any
+
+    def __call__(self, candidate: Candidate) -> Mechanism:
+        """Of a fresh clone."""
+        part = private_part(clone(self.estimator).set_params(**candidate))
+        if _of_diffprivlib(part):
+            from privselect.integrations.diffprivlib import mechanism_from_estimator
+
+            return mechanism_from_estimator(part)
+        mechanism: Mechanism = part.mechanism
+        return mechanism
+
+
+def told_mechanism(estimator: Any) -> MechanismOf | None:
+    """None where the estimator says nothing of what it leaks. One of diffprivlib that is known not to keep its promise is refused."""
+    part = private_part(estimator)
+    told = MechanismOf(estimator)
+    if _of_diffprivlib(part):
+        told({})
+        return told
+    return told if isinstance(getattr(part, "mechanism", None), Mechanism) else None
+
+
+def told_notes(estimator: Any) -> tuple[str, ...]:
+    """Lines for the certificate."""
+    part = private_part(estimator)
+    if _of_diffprivlib(part):
+        from privselect.integrations.diffprivlib import diffprivlib_mechanism
+
+        return diffprivlib_mechanism(clone(part)).notes
+    return tuple(getattr(part, "notes", ()))
+
+
+def _of_diffprivlib(part: Any) -> bool:
+    return type(part).__module__.startswith("diffprivlib.models.")
