@@ -440,6 +440,16 @@ def test_every_draw_is_checked_against_the_declared_mechanism_before_data_is_tou
         tuned(space={"sigma": ps.Uniform(3, 8)}, trial=sigma_is_score, mechanism_of=of, ledger=None)
 
 
+def test_what_a_function_of_the_candidate_notes_stands_in_the_certificate_once(tuned):
+    def of(candidate):
+        return ps.Gaussian(sigma=candidate["sigma"])
+
+    of.notes = ("sigma is read from the manual",)
+    for given in ({"mechanism_of": of}, {"mechanism": of}):
+        release = tuned(space={"sigma": ps.Choice([4, 8])}, trial=sigma_is_score, ledger=None, **given)
+        assert release.certificate.run.notes.count("sigma is read from the manual") == 1
+
+
 def sigma_is_score(candidate, _data, _randomness):
     return candidate["sigma"], {"weights": np.zeros(3)}
 

@@ -59,4 +59,7 @@ def of(tuning: Tuning) -> tuple[str, ...]:
         _MEMORY: tuning.ledger is None,
     }
     said += [note for note, holds in conditions.items() if holds]
-    return (*said, *tuning.engine.notes, *getattr(tuning.recipe.objective, "notes", ()))
+    recipe = tuning.recipe
+    # A function that tells what a candidate leaks may rest on more than its numbers say, as the objective may.
+    told = [note for teller in (recipe.objective, recipe.mixed, recipe.mechanism_of) for note in getattr(teller, "notes", ())]
+    return tuple(dict.fromkeys((*said, *tuning.engine.notes, *told)))
