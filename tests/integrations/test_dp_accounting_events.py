@@ -218,6 +218,9 @@ def test_a_sample_of_fixed_size_costs_less_than_its_renyi_bound():
 
 def test_a_sample_of_fixed_size_of_nothing_or_of_other_noise():
     assert mechanism_from_event(Fixed(10, 2, NOTHING), REPLACE_ONE) == pure(0, REPLACE_ONE)
+    plain = mechanism_from_event(Fixed(10, 2, Gaussian(1.1)), REPLACE_ONE)
+    for same in (Composed([Gaussian(1.1)]), Again(Gaussian(1.1), 1), Composed([Gaussian(1.1), NOTHING]), Sampled(1.0, Gaussian(1.1))):
+        assert mechanism_from_event(Fixed(10, 2, same), REPLACE_ONE) == plain
     with pytest.raises(NotCoveredError, match="only Gaussian noise is analysed on a sample, not LaplaceDpEvent"):
         mechanism_from_event(Fixed(10, 2, Laplace(1.0)), REPLACE_ONE)
 

@@ -163,7 +163,7 @@ class _Reading:
             return nothing(self.neighbours)
         if not isinstance(inner, Gaussian):
             raise self.refusal(f"only Gaussian noise is analysed on a sample, not {type(event.event).__name__}")
-        return SampledGaussian(noise_multiplier=float(event.event.noise_multiplier), batch_size=batch, records=records)
+        return SampledGaussian(noise_multiplier=inner.sigma * self.reach, batch_size=batch, records=records)
 
     def poisson_sampled(self, event: Any) -> Mechanism:
         rate = check_number("sampling_probability", event.sampling_probability, UNIT)
