@@ -47,7 +47,7 @@ def test_naive_bayes_counts_both_classes_of_a_record_that_changes_its_own(models
 
 def test_the_others_that_are_known_leak_their_epsilon(models):
     assert mechanism_from_estimator(models.StandardScaler(epsilon=0.3, bounds=(0, 1))) == pure(0.3)
-    assert mechanism_from_estimator(models.LogisticRegression(epsilon=0.3, data_norm=1, fit_intercept=False)) == pure(0.3)
+    assert mechanism_from_estimator(models.LogisticRegression(epsilon=0.3, n_jobs=1, data_norm=1, fit_intercept=False)) == pure(0.3)
 
 
 def test_which_accountant_it_has_makes_no_difference(models):
@@ -72,13 +72,23 @@ def test_a_function_of_the_parameters(models):
         mechanism({"bounds": None})
 
 
+def test_what_is_done_to_the_estimator_later_is_nothing_to_the_function(models):
+    estimator = models.GaussianNB(bounds=(0, 1))
+    mechanism = diffprivlib_mechanism(estimator)
+    estimator.set_params(epsilon=0.1).fit(X, Y)
+    assert mechanism({}) == pure(2)
+    assert set(NOTES) < set(mechanism.notes)
+
+
 # -- refusals --------------------------------------------------------------------------------------------------------------
 
-LOGISTIC = {"data_norm": 1.0, "fit_intercept": False}
+LOGISTIC = {"data_norm": 1.0, "fit_intercept": False, "n_jobs": 1}
 WRONG = [
     ("GaussianNB", {}, "`bounds` must be given as (min, max), got none"),
     ("StandardScaler", {}, "`bounds` must be given as (min, max), got none"),
     ("GaussianNB", {"bounds": 3}, "with min < max, numbers or one for each feature, got 3"),
+    ("GaussianNB", {"bounds": [0, 1]}, "must be a tuple (min, max) with min < max, numbers or one for each feature, got [0, 1]"),
+    ("GaussianNB", {"bounds": ([[0, 0]], [[1, 1]])}, "with min < max, numbers or one for each feature, got ([[0, 0]], [[1, 1]])"),
     ("GaussianNB", {"bounds": (1, 1)}, "with min < max, numbers or one for each feature, got (1, 1)"),
     ("GaussianNB", {"bounds": (0, np.inf)}, "with min < max, numbers or one for each feature, got (0, inf)"),
     ("GaussianNB", {"bounds": ([0, 0], [1])}, "with min < max, numbers or one for each feature, got ([0, 0], [1])"),
@@ -91,7 +101,8 @@ WRONG = [
     ("LogisticRegression", {**LOGISTIC, "data_norm": 2}, "`data_norm` must be in (0, 1], got 2: "),
     ("LogisticRegression", {**LOGISTIC, "fit_intercept": True}, "`fit_intercept` must be False, got True: "),
     ("LogisticRegression", {**LOGISTIC, "warm_start": True}, "`warm_start` must be False, got True: "),
-    ("LogisticRegression", {**LOGISTIC, "n_jobs": 2}, "`n_jobs` must be None or 1, got 2: "),
+    ("LogisticRegression", {**LOGISTIC, "n_jobs": 2}, "`n_jobs` must be 1, got 2: "),
+    ("LogisticRegression", {**LOGISTIC, "n_jobs": None}, "`n_jobs` must be 1, got None: "),
     ("LogisticRegression", {**LOGISTIC, "C": 0}, "`C` must be in (0, inf), got 0"),
 ]
 
@@ -132,6 +143,59 @@ def test_an_estimator_that_is_fitted_or_of_a_class_of_ones_own_is_refused(models
 def test_linear_regression_adds_no_noise_to_squares_above_a_lower_bound_of_0(models):
     model = models.LinearRegression(bounds_X=(0, 1), bounds_y=(0, 2), fit_intercept=False, epsilon=1e-6).fit(X, X.sum(axis=1))
     assert np.diag(model._obj_coefs[2]) == pytest.approx((X**2).sum(axis=0), rel=1e-12)
+
+
+def test_a_tree_takes_its_thresholds_and_empty_leaves_from_the_global_generator_but_not_its_noise(models):
+    def tree():
+        np.random.seed(5)  # noqa: NPY002 - the global generator is what is asked about
+        return models.DecisionTreeClassifier(6, epsilon=1e-9, bounds=(0, 1), classes=[0, 1, 2]).fit(X[:20], Y[:20]).tree_
+
+    first, second = tree(), tree()
+    assert np.array_equal(first.threshold, second.threshold)
+    leaves = np.flatnonzero(first.children_left < 0)
+    full = np.unique(first.apply(X[:20].astype(np.float32)))
+    empty = np.setdiff1d(leaves, full)
+    assert len(empty) > 10
+    assert np.array_equal(first.value[empty], second.value[empty])
+    assert not np.array_equal(first.value[full], second.value[full])
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of scipy, for an option that diffprivlib gives it
+def test_logistic_regression_in_a_context_of_several_processes_has_one_noise_for_all_classes(models):
+    joblib = pytest.importorskip("joblib")
+    three = np.digitize(X[:, 0], [1 / 3, 2 / 3])
+
+    def spread(jobs):
+        """How far the classes are apart, to how far they are from 0: all is noise at this epsilon."""
+        given = LOGISTIC | {"n_jobs": jobs, "random_state": np.random.RandomState(1)}
+        model = models.LogisticRegression(epsilon=1e-3, **given)
+        with joblib.parallel_config(backend="loky", n_jobs=2):
+            coefficients = model.fit(X, three).coef_
+        return np.ptp(coefficients, axis=0).max() / np.abs(coefficients).max()
+
+    assert spread(None) < 0.05
+    assert spread(1) > 0.5
+
+
+def test_naive_bayes_rounds_whole_numbers_past_bounds_that_are_not_whole(models):
+    lower, upper = [0.9, 0.0], [1.1, 5.0]
+    clipped = models.GaussianNB._clip_to_bounds(np.array([[0, 3], [5, 3]]), (lower, upper))
+    assert clipped[:, 0].tolist() == [0, 1]
+    assert any("64 bits" in note for note in diffprivlib_mechanism(models.GaussianNB(bounds=(lower, upper))).notes)
+
+
+@pytest.mark.parametrize(("epsilon", "holds"), [(1.0, True), (1e-4, True), (1e-9, False)])
+def test_the_noise_on_variances_has_the_scale_that_it_needs_but_for_tiny_epsilons(models, epsilon, holds):
+    mechanisms = pytest.importorskip("diffprivlib.mechanisms")
+    scale = mechanisms.LaplaceBoundedDomain(epsilon=epsilon, sensitivity=1, lower=0, upper=10)._find_scale()
+
+    def inside(value):
+        """The chance, times 2, that the noise stays in the domain."""
+        return -np.expm1(-value / scale) - np.expm1((value - 10) / scale)
+
+    leaked = 1 / scale + np.log(inside(1) / inside(0))
+    assert bool(leaked < epsilon * (1 + 1e-6)) is holds
+    assert any("1e-6 for each feature" in note for note in diffprivlib_mechanism(models.StandardScaler(bounds=(0, 1))).notes)
 
 
 def test_k_means_leaves_an_empty_cluster_exactly_where_it_was(models):
@@ -204,7 +268,6 @@ class Fit:
     """An objective: one fit with the trial's own generator, judged on public records."""
 
     estimator: object
-    notes: tuple[str, ...]
 
     def __call__(self, candidate, data, randomness):
         model = clone(self.estimator).set_params(random_state=randomness.random_state(), **candidate).fit(*data)
@@ -214,7 +277,7 @@ class Fit:
 def tuned(estimator, space, **given):
     mechanism = diffprivlib_mechanism(estimator)
     return ps.tune(
-        Fit(estimator, mechanism.notes),
+        Fit(estimator),
         space,
         data=(X, Y),
         **({"mechanism": mechanism} | given),
@@ -251,3 +314,4 @@ def test_a_continuous_epsilon_is_not_taken_for_the_one_of_the_estimator(models):
         tuned(estimator, space, mechanism=pure(1.5), mechanism_of=diffprivlib_mechanism(estimator))
     release = tuned(estimator, space, mechanism=pure(2), mechanism_of=diffprivlib_mechanism(estimator))
     assert ps.parse(release.certificate.promise.mechanism) == pure(2)
+    assert set(diffprivlib_mechanism(estimator).notes) <= set(release.certificate.run.notes)

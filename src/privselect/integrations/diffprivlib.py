@@ -38,7 +38,15 @@ NOTES = (
     "diffprivlib draws its noise in floating point: what the last bits of a released number tell is not covered",
 )
 _LABELS = "the labels that occur are read from the data and taken as public: no record may be the only one with its label"
-_MINIMUM = "the model is taken to be the minimum of its noisy objective; how far `tol` and `max_iter` leave it from there is not covered"
+_MINIMUM = (
+    "the model is taken to be the minimum of its noisy objective; how far `tol` and `max_iter` leave it from there, and what its `n_iter_` "
+    "tells, is not covered"
+)
+_DOUBLES = (
+    "the features are taken to be floats of 64 bits: whole numbers are clipped to bounds that are not whole, one for each feature, and "
+    "then rounded past them, and a sum of shorter floats moves by more than one record"
+)
+_SCALE = "the noise on variances has a scale found in floating point, which is too small where epsilon is below about 1e-6 for each feature"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +82,9 @@ def mechanism_from_estimator(estimator: Any) -> Mechanism:
 def diffprivlib_mechanism(estimator: Any) -> DiffprivlibMechanism:
     """The mechanism as a function of the parameters that a search sets: ``mechanism=diffprivlib_mechanism(GaussianNB(bounds=(0, 1)))``."""
     _model(estimator)  # now, as a copy does not tell whether the original was fitted
-    return DiffprivlibMechanism(estimator)
+    from sklearn.base import clone
+
+    return DiffprivlibMechanism(clone(estimator))  # what is done to the original later is nothing to it
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +134,13 @@ def _bounds(estimator: Any) -> tuple[Floats, Floats]:
     if given is None:
         raise NotCoveredError("`bounds` must be given as (min, max), got none: they would be read from the data, which leaks it")
     try:
-        lower, upper = (np.ravel(np.asarray(end, dtype=np.float64)) for end in given)
-        fits = len(lower) == len(upper) > 0 and bool(np.all(np.isfinite(lower) & np.isfinite(upper) & (lower < upper)))
+        lower, upper = (np.atleast_1d(np.asarray(end, dtype=np.float64)) for end in given)
+        shaped = isinstance(given, tuple) and lower.ndim == 1 and lower.shape == upper.shape and lower.size > 0
+        fits = shaped and bool(np.all(np.isfinite(lower) & np.isfinite(upper) & (lower < upper)))
     except (TypeError, ValueError):
         fits = False
     if not fits:
-        raise ParameterError(f"`bounds` must be (min, max) with min < max, numbers or one for each feature, got {shown(given)}")
+        raise ParameterError(f"`bounds` must be a tuple (min, max) with min < max, numbers or one for each feature, got {shown(given)}")
     alike = np.allclose(lower, lower.min()) and np.allclose(upper, upper.max())
     if alike and not (np.all(lower == lower[0]) and np.all(upper == upper[0])):
         # diffprivlib then clips every feature to the widest of them, and scales the noise by each one's own.
@@ -179,19 +190,19 @@ def _logistic(estimator: Any) -> Fraction:
 _ALLOWED_BECAUSE = {
     "fit_intercept": "the intercept has no penalty, which the proof needs; add a column of a constant, within the norm, instead",
     "warm_start": "a fit must not build on another one",
-    "n_jobs": "processes would get copies of one generator, and so the same noise for every class",
+    "n_jobs": "processes would get copies of one generator, and so the same noise for every class; None leaves it to joblib's context",
 }
 _KNOWN = {
-    f"{_PACKAGE}naive_bayes.GaussianNB": _Model(_naive_bayes, {}, (_LABELS,)),
-    f"{_PACKAGE}standard_scaler.StandardScaler": _Model(_scaler, {}),
+    f"{_PACKAGE}naive_bayes.GaussianNB": _Model(_naive_bayes, {}, (_LABELS, _DOUBLES, _SCALE)),
+    f"{_PACKAGE}standard_scaler.StandardScaler": _Model(_scaler, {}, (_SCALE,)),
     f"{_PACKAGE}logistic_regression.LogisticRegression": _Model(
-        _logistic, {"fit_intercept": (False,), "warm_start": (False,), "n_jobs": (None, 1)}, (_LABELS, _MINIMUM)
+        _logistic, {"fit_intercept": (False,), "warm_start": (False,), "n_jobs": (1,)}, (_LABELS, _MINIMUM)
     ),
 }
 _REFUSED = {
     "LinearRegression": (
-        "the noise on the squares of a feature is scaled by its lower bound alone, so that there is none for bounds (0, 1); without an "
-        "intercept the data is not clipped to its bounds, and with one the means cost more than is set aside"
+        "the noise on the squares of a feature is scaled by its lower bound alone, so that without an intercept there is none for bounds "
+        "(0, 1), nor is the data clipped to its bounds; and with an intercept the means cost more than is set aside"
     ),
     "KMeans": (
         "the centre of a cluster without records stays exactly where it was, so that one record is seen; and the shares of epsilon for "
@@ -204,5 +215,8 @@ _REFUSED = {
     "RandomForestClassifier": (
         "the noise of a tree comes from a seed of 31 bits that is kept in the tree, and its thresholds tell the seed to whoever tries all"
     ),
-    "DecisionTreeClassifier": "its thresholds are outputs of the generator that then draws the noise, and enough of them tell its state",
+    "DecisionTreeClassifier": (
+        "its thresholds are outputs of the generator that then labels the leaves without records, and with a `random_state` all leaves; "
+        "enough of them tell its state, and so which leaves have none"
+    ),
 }
