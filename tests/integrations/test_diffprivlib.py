@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 import privselect as ps
 from privselect.errors import NotCoveredError, ParameterError
-from privselect.integrations import diffprivlib_mechanism, mechanism_from_estimator
+from privselect.integrations import PrivateSearch, diffprivlib_mechanism, mechanism_from_estimator
 from privselect.integrations.diffprivlib import _KNOWN, _REFUSED, NOTES
 from privselect.mechanisms.neighbours import REPLACE_ONE
 
@@ -315,3 +315,34 @@ def test_a_continuous_epsilon_is_not_taken_for_the_one_of_the_estimator(models):
     release = tuned(estimator, space, mechanism=pure(2), mechanism_of=diffprivlib_mechanism(estimator))
     assert ps.parse(release.certificate.promise.mechanism) == pure(2)
     assert set(diffprivlib_mechanism(estimator).notes) <= set(release.certificate.run.notes)
+
+
+# -- in a search of scikit-learn's ---------------------------------------------------------------------------------------------
+
+SEARCH = {"count": ps.Geometric(mean=3), "validation": (X, Y), "delta": 1e-6, "ledger": None, "random_state": 1}
+
+
+def test_a_search_knows_what_its_estimator_leaks_and_says_what_that_rests_on(models):
+    search = PrivateSearch(models.GaussianNB(epsilon=0.3, bounds=(-1, 1)), {"var_smoothing": [1e-9, 1e-2]}, **SEARCH).fit(X, Y)
+    assert ps.parse(search.certificate_.promise.mechanism) == pure(0.5)
+    assert set(NOTES) <= set(search.certificate_.run.notes)
+    with pytest.raises(ParameterError, match="must cover what the objective says that it runs"):
+        PrivateSearch(models.GaussianNB(bounds=(0, 1)), {"var_smoothing": [1e-9]}, mechanism=pure(1), **SEARCH).fit(X, Y)
+    with pytest.raises(NotCoveredError, match="KMeans of diffprivlib is refused"):
+        PrivateSearch(models.KMeans(bounds=(0, 1)), {"n_clusters": [2, 3]}, mechanism=pure(1), scoring=abs, **SEARCH).fit(X)
+
+
+def test_what_no_guarantee_covers_does_not_leave_a_search(models):
+    estimator = models.LogisticRegression(epsilon=3, n_jobs=1, data_norm=1, fit_intercept=False)
+    search = PrivateSearch(estimator, {"C": [0.1, 1.0]}, **SEARCH).fit(X / 2, Y)
+    assert search.best_estimator_.coef_.shape == (1, 2)
+    assert not hasattr(search.best_estimator_, "n_iter_")
+    assert search.best_estimator_.random_state is None
+
+
+def test_a_search_trains_on_floats_of_64_bits(models):
+    """diffprivlib would clip whole numbers to 0.9 and round them to 0."""
+    bounds = ([0.9, 0.9], [1.1, 1.2])
+    whole = np.tile([[0, 3]], (60, 1))
+    search = PrivateSearch(models.GaussianNB(epsilon=20, bounds=bounds), {"var_smoothing": [1e-9]}, **SEARCH).fit(whole, Y)
+    assert np.allclose(search.best_estimator_.theta_, [0.9, 1.2], atol=0.05)

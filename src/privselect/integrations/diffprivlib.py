@@ -56,6 +56,7 @@ class _Model:
     times: Callable[[Any], Fraction]
     allowed: Mapping[str, tuple[object, ...]]
     notes: tuple[str, ...] = ()
+    outside: tuple[str, ...] = ()  # fitted attributes that the guarantee does not cover
 
 
 def mechanism_from_estimator(estimator: Any) -> Mechanism:
@@ -105,10 +106,20 @@ class DiffprivlibMechanism:
         return (*NOTES, *_model(self.estimator).notes)
 
 
+def strip(estimator: Any) -> None:
+    """Take out of a fitted estimator what the guarantee does not cover."""
+    for name in _KNOWN[_name(estimator)].outside:
+        delattr(estimator, name)
+
+
+def _name(estimator: Any) -> str:
+    return f"{type(estimator).__module__}.{type(estimator).__qualname__}"
+
+
 def _model(estimator: Any) -> _Model:
     # By the very class: what a subclass changes is not known.
     kind = type(estimator)
-    name = f"{kind.__module__}.{kind.__qualname__}"
+    name = _name(estimator)
     if not name.startswith(_PACKAGE):
         raise ParameterError(f"`estimator` must be an estimator of diffprivlib.models, got {shown(name)}")
     try:
@@ -196,7 +207,7 @@ _KNOWN = {
     f"{_PACKAGE}naive_bayes.GaussianNB": _Model(_naive_bayes, {}, (_LABELS, _DOUBLES, _SCALE)),
     f"{_PACKAGE}standard_scaler.StandardScaler": _Model(_scaler, {}, (_SCALE,)),
     f"{_PACKAGE}logistic_regression.LogisticRegression": _Model(
-        _logistic, {"fit_intercept": (False,), "warm_start": (False,), "n_jobs": (1,)}, (_LABELS, _MINIMUM)
+        _logistic, {"fit_intercept": (False,), "warm_start": (False,), "n_jobs": (1,)}, (_LABELS, _MINIMUM), ("n_iter_",)
     ),
 }
 _REFUSED = {

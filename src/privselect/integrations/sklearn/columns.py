@@ -16,6 +16,7 @@ from sklearn.utils.validation import _check_sample_weight, has_fit_parameter, va
 
 from privselect.errors import ParameterError
 from privselect.integrations.sklearn.pipeline import private_part
+from privselect.integrations.sklearn.stated import is_of_diffprivlib
 from privselect.integrations.sklearn.validation import HoldOut, record_ids
 from privselect.parameters import shown
 
@@ -78,7 +79,7 @@ def _validated(search: Any, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]: 
     how: dict[str, Any] = {
         "accept_sparse": tags.input_tags.sparse,
         "ensure_all_finite": "allow-nan" if tags.input_tags.allow_nan else True,
-        "dtype": None if composed else "numeric",
+        "dtype": None if composed else _dtype(search.estimator),
         "ensure_min_samples": 2 if isinstance(search.validation, HoldOut) else 1,
     }
     if y is None and not tags.target_tags.required:
@@ -91,6 +92,11 @@ def _validated(search: Any, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]: 
     if not is_frame:
         X = cast("Any", checked).tocsr() if sparse.issparse(checked) else checked  # noqa: N806 - rows of other forms cannot be chosen
     return X, y
+
+
+def _dtype(estimator: Any) -> Any:
+    """For diffprivlib of 64 bits: it clips whole numbers to bounds that are not whole, and rounds them past these."""
+    return np.float64 if is_of_diffprivlib(estimator) else "numeric"
 
 
 def _classes(search: Any, y: Any) -> Any:

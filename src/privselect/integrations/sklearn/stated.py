@@ -23,7 +23,7 @@ class MechanismOf:
     def __call__(self, candidate: Candidate) -> Mechanism:
         """Of a fresh clone."""
         part = private_part(clone(self.estimator).set_params(**candidate))
-        if _of_diffprivlib(part):
+        if is_of_diffprivlib(part):
             from privselect.integrations.diffprivlib import mechanism_from_estimator
 
             return mechanism_from_estimator(part)
@@ -35,7 +35,7 @@ def told_mechanism(estimator: Any) -> MechanismOf | None:
     """None where the estimator says nothing of what it leaks. One of diffprivlib that is known not to keep its promise is refused."""
     part = private_part(estimator)
     told = MechanismOf(estimator)
-    if _of_diffprivlib(part):
+    if is_of_diffprivlib(part):
         told({})
         return told
     return told if isinstance(getattr(part, "mechanism", None), Mechanism) else None
@@ -44,12 +44,22 @@ def told_mechanism(estimator: Any) -> MechanismOf | None:
 def told_notes(estimator: Any) -> tuple[str, ...]:
     """Lines for the certificate."""
     part = private_part(estimator)
-    if _of_diffprivlib(part):
+    if is_of_diffprivlib(part):
         from privselect.integrations.diffprivlib import diffprivlib_mechanism
 
         return diffprivlib_mechanism(clone(part)).notes
     return tuple(getattr(part, "notes", ()))
 
 
-def _of_diffprivlib(part: Any) -> bool:
+def strip(estimator: Any) -> None:
+    """Take out of a fitted estimator what its mechanism is known not to cover."""
+    part = private_part(estimator)
+    if is_of_diffprivlib(part):
+        from privselect.integrations import diffprivlib
+
+        diffprivlib.strip(part)
+
+
+def is_of_diffprivlib(part: Any) -> bool:
+    """Whether privselect knows what the estimator leaks, where that itself does not tell."""
     return type(part).__module__.startswith("diffprivlib.models.")

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import clone
 
 from privselect.integrations.sklearn.seeds import seed
+from privselect.integrations.sklearn.stated import strip
 from privselect.tuning.generators import seeded_globals
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class Trial:
             estimator.fit(columns["X"], *targets, **weights)
             scorer, public = self.validation.scorer, self.validation.records
             score = None if scorer is None else float(scorer(estimator, *((columns["X"], *targets) if public is None else public)))
+        strip(estimator)
         return score, estimator
 
 
