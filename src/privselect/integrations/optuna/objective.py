@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 _GENERATORS = (
     "the generators of Python, numpy and torch that belong to the process were set from each trial's own randomness; a seed that is fixed "
-    "inside the objective would repeat the noise in every trial, and is not covered"
+    "inside the objective would repeat the noise in every trial, and is not covered; noise that torch draws on a GPU comes from a seed of "
+    "64 bits, which can be found by search from a released model"
 )
 _ENDED = (
     "what Optuna's trial is told by report() goes nowhere; a trial that ends itself, or sets a constraint above 0, counts as failed, and "
