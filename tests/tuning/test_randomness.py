@@ -1,6 +1,9 @@
 """The randomness of a trial: the same each time, and all of its bits used."""
 
+import copy
+import pickle
 import random
+import threading
 
 import numpy as np
 import pytest
@@ -164,3 +167,48 @@ def test_every_word_of_the_older_generator_is_drawn():
     assert len(set(words.tolist())) == 624
     assert not np.any(words == others)
     assert Randomness(SEED).random_state().normal() != Randomness(SEED).numpy().normal()
+
+
+def test_trials_in_threads_of_one_process_never_draw_from_what_was_there_before():
+    np.random.seed(3)  # noqa: NPY002 - this very generator
+    known, drawn = from_globals()[1], {}
+    np.random.seed(3)  # noqa: NPY002 - as above
+    inside, go_on = threading.Event(), threading.Event()
+
+    def trial(name, seed):
+        with seeded_globals(Randomness(seed)):
+            inside.set()
+            go_on.wait(0.5)
+            drawn[name] = from_globals()
+
+    one, other = (threading.Thread(target=trial, args=(name, bytes([number]) * 32)) for number, name in enumerate("ab"))
+    one.start()
+    inside.wait(10)
+    other.start()
+    one.join()
+    other.join()
+    for number, name in enumerate("ab"):
+        with seeded_globals(Randomness(bytes([number]) * 32)):
+            assert drawn[name] == from_globals()
+    assert known not in drawn["a"] + drawn["b"]
+
+
+@pytest.mark.opacus  # which torch comes with
+def test_generators_on_every_device_are_seeded_and_keep_no_seed_of_the_trial(monkeypatch):
+    import torch
+
+    for module in (torch.cuda, torch.xpu):
+        seeds = []
+        monkeypatch.setattr(module, "manual_seed_all", seeds.append)
+        for seed in (SEED, SEED, bytes(32)):
+            with seeded_globals(Randomness(seed)):
+                pass
+        assert len(seeds) == 6  # of the trial, then of the system
+        assert seeds[0] == seeds[2] != seeds[4]
+        assert len(set(seeds)) == 5
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_randomness_is_not_copied(copied):
+    with pytest.raises(ParameterError, match="two copies give the same noise"):
+        copied(Randomness(SEED))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
+import threading
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from privselect.errors import ParameterError
 from privselect.parameters import check_number, shown, whole
@@ -26,17 +27,24 @@ class Randomness:
     ``seed_bits`` is the least that the trainer was declared to take; asking for a shorter seed is refused.
     """
 
-    __slots__ = ("_bits", "_calls", "_seed")
+    __slots__ = ("_bits", "_calls", "_lock", "_seed")
 
     def __init__(self, seed: bytes, seed_bits: int = ENOUGH_BITS) -> None:
         if not isinstance(seed, bytes) or 8 * len(seed) < ENOUGH_BITS:
             raise ParameterError(f"`seed` must be at least {ENOUGH_BITS // 8} bytes, got {_size(seed)}")
         self._seed = seed
         self._calls: dict[str, int] = {}
+        self._lock = threading.Lock()  # two threads of a trainer must not be given one generator
         self._bits = int(check_number("seed_bits", seed_bits, whole(1, ENOUGH_BITS)))
 
     def __repr__(self) -> str:
         return "Randomness(...)"  # a seed is a secret
+
+    def __reduce__(self) -> NoReturn:
+        """Not to be copied, nor sent to another process: each copy would give the same noise."""
+        raise ParameterError(
+            "the randomness of a trial cannot be copied, as two copies give the same noise; hand out generators made by it"
+        )
 
     def stream(self, name: str = "stream") -> Stream:
         """Uniform bits, by a cryptographic generator: for exact samplers. Two streams are independent, also two of one name."""
@@ -96,7 +104,8 @@ class Randomness:
     def _derived(self, kind: str, name: str = "") -> bytes:
         """A key of its own for each call."""
         label = f"{kind}:{name}"
-        call = self._calls[label] = self._calls.get(label, -1) + 1
+        with self._lock:
+            call = self._calls[label] = self._calls.get(label, -1) + 1
         return blake2b(label.encode("utf-8", "surrogatepass"), digest_size=32, key=derived(self._seed, kind, call)).digest()
 
 
