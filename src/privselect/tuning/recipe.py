@@ -102,7 +102,15 @@ class Recipe:
         if candidates != [self._looked_at(key) for key in reversed(keys)][::-1]:
             raise ParameterError("`space` must take all its randomness from `suggest`, and draw the same from the same: it does not")
         for candidate in () if self.suggested else candidates:
-            if (fault := self._fault(candidate)) is not None:
+            try:
+                fault = self._fault(candidate)
+            except PrivselectError:
+                raise
+            except Exception as error:
+                raise ParameterError(
+                    f"the mechanism of every candidate must be found, got {type(error).__name__}: {error} for {shown(candidate)}"
+                ) from error
+            if fault is not None:
                 raise ParameterError(fault)
 
     def _looked_at(self, key: bytes) -> Candidate:
@@ -128,17 +136,41 @@ class Accounted(NamedTuple):
 
 def accounted(given: Any, mechanism_of: MechanismOf | None, objective: Any, score: Score, space: Space) -> Accounted:
     """From what the user says, and from what the objective says of itself by ``mechanism`` or, for each candidate, ``mechanism_of``."""
-    own = getattr(objective, "mechanism_of", None)
-    if given is None and callable(own) and getattr(objective, "mechanism", None) is None:
+    own = _own_function(objective, given, mechanism_of)
+    if given is None and own is not None and getattr(objective, "mechanism", None) is None:
         given = own
     mechanism = trial_mechanism(given, objective, score, space)
     if given is not None and not isinstance(given, Mechanism):
         return Accounted(mechanism, mechanism_of, given)
-    if mechanism_of is None and callable(own):
-        if space.listed() is not None and mechanism == trial_mechanism(own, objective, score, space):
+    if mechanism_of is None and own is not None:
+        if _is_mixture(mechanism, own, score, space):
             return Accounted(mechanism, None, own)
         mechanism_of = functools.partial(_whole_trial, own, score)
     return Accounted(mechanism, mechanism_of, None)
+
+
+def _own_function(objective: Any, given: Any, mechanism_of: Any) -> MechanismOf | None:
+    """What the objective says of each candidate; another function beside it would leave that unchecked."""
+    own = getattr(objective, "mechanism_of", None)
+    if mechanism_of is not None and not callable(mechanism_of):
+        raise ParameterError(f"`mechanism_of` must be a function of the candidate, got {shown(mechanism_of)}")
+    if not callable(own):
+        return None
+    for name, function in (("mechanism", None if isinstance(given, Mechanism) else given), ("mechanism_of", mechanism_of)):
+        if callable(function) and function != own:
+            raise ParameterError(
+                f"`{name}` must be left out where the objective itself says by `mechanism_of` what each candidate runs, got "
+                "another function; a mechanism that covers all may be given"
+            )
+    return cast("MechanismOf", own)
+
+
+def _is_mixture(mechanism: Mechanism, own: MechanismOf, score: Score, space: Space) -> bool:
+    """Whether the mechanism is the mixture of what the candidates run, where that can be had."""
+    try:
+        return mechanism == trial_mechanism(own, None, score, space)
+    except Exception:  # noqa: BLE001 - a function of the user's, on a part of a candidate; each whole one is looked at later
+        return False
 
 
 def _whole_trial(training: MechanismOf, score: Score, candidate: Candidate) -> Mechanism:
@@ -176,6 +208,10 @@ def trial_mechanism(given: Mechanism | MechanismOf | None, objective: Any, score
             f"`mechanism` as a function must look at hyperparameters with finitely many values alone, which are {finite}, got one that "
             f"asks for {shown(error.args[0] if error.args else None)}; give one that covers all, and the function as `mechanism_of`"
         ) from None
+    except PrivselectError:
+        raise
+    except Exception as error:
+        raise ParameterError(f"`mechanism` must be a function that succeeds, got {type(error).__name__}: {error}") from error
     for _, part in parts:
         _check_own(own, part, score)
     return _with_score(_mixture(parts), score)  # the noise on the hold-out is the same for every candidate
