@@ -2,13 +2,15 @@
 
 import contextlib
 import json
+import pickle
+import threading
 
 import numpy as np
 import pytest
 
 import privselect as ps
 from privselect.errors import AbortedError, LedgerError, ParameterError
-from privselect.tuning.breach import Breach, Breached
+from privselect.tuning.breach import Breach, Breached, sentences
 from privselect.tuning.dry_run import dry_run
 from privselect.tuning.executors.serial import Serial
 from privselect.tuning.space import Choice, Integer, LogUniform, Space, Suggested, Uniform
@@ -147,6 +149,31 @@ def test_a_worker_tells_a_breach_by_its_sentence_alone():
     assert perform(Work(breaching, None), {}, bytes(32)) == Breached("the trainer ran something else")
 
 
+def swallowing(_candidate, _data, _randomness):
+    with contextlib.suppress(BaseException):
+        raise Breach("the trainer ran something else", details="canary 4711")
+    return 1.0, None
+
+
+def in_a_thread(candidate, data, randomness):
+    thread = threading.Thread(target=breaching, args=(candidate, data, randomness))
+    thread.start()
+    thread.join()
+    return 1.0, None
+
+
+@pytest.mark.parametrize("objective", [swallowing, in_a_thread])
+def test_a_breach_that_nobody_lets_through_is_told_all_the_same(objective):
+    assert perform(Work(objective, None), {}, bytes(32)) == Breached("the trainer ran something else")
+    assert perform(Work(lambda *_: (1.0, None), None), {}, bytes(32)).score == 1.0
+
+
+def test_a_breach_from_another_process_has_the_same_sentence():
+    breach = pickle.loads(pickle.dumps(Breach("a sentence", details="canary 4711")))  # noqa: S301 - our own bytes
+    assert (breach.sentence, str(breach)) == ("a sentence", "a sentence: canary 4711")
+    assert sentences()[-2:] == ("a sentence", "a sentence")
+
+
 # -- a mechanism for each candidate ---------------------------------------------------------------------------------------------------
 
 MIXED = {"rate": LogUniform(1e-3, 1.0), "batch": Choice([1, 2], weights=["1/3", "2/3"]), "depth": Integer(1, 2)}
@@ -188,12 +215,48 @@ def test_what_an_objective_tells_must_be_covered():
 
 def test_a_mechanism_that_looks_at_what_cannot_be_listed_is_refused():
     with pytest.raises(ParameterError, match=r"which are batch, depth, got one that asks for 'rate'"):
-        ps.tune(Telling(), MIXED, **GIVEN | {"mechanism": lambda c: ps.Gaussian(sigma=4 + c["rate"])})
+        ps.tune(plain, MIXED, **GIVEN | {"mechanism": lambda c: ps.Gaussian(sigma=4 + c["rate"])})
     with pytest.raises(ParameterError, match="is not certain to leak at most the one that was accounted for"):
-        ps.tune(Telling(), MIXED, **GIVEN | {"mechanism": lambda c: ps.Gaussian(sigma=4 - c.get("rate", 0))})
+        ps.tune(plain, MIXED, **GIVEN | {"mechanism": lambda c: ps.Gaussian(sigma=4 - c.get("rate", 0))})
     # What leaks less than was accounted for is covered.
-    covered = ps.tune(Telling(), MIXED, **GIVEN | {"mechanism": lambda c: ps.Gaussian(sigma=3 + c.get("rate", 0))})
+    covered = ps.tune(plain, MIXED, **GIVEN | {"mechanism": lambda c: ps.Gaussian(sigma=3 + c.get("rate", 0))})
     assert covered.certificate.promise.mechanism == "gaussian(sigma=3)"
+
+
+@pytest.mark.parametrize("name", ["mechanism", "mechanism_of"])
+def test_what_an_objective_tells_is_not_overruled_by_another_function(name):
+    with pytest.raises(ParameterError, match=rf"^`{name}` must be left out where the objective itself says"):
+        ps.tune(Telling(), MIXED, **GIVEN | {name: lambda _: ps.Gaussian(sigma=100)})
+    assert ps.tune(Telling(), MIXED, **GIVEN | {"mechanism": Telling.mechanism_of}).certificate.promise.mechanism == str(MIXTURE)
+
+
+def by_rate(candidate):
+    return ps.Gaussian(sigma=4.0 + candidate["rate"])
+
+
+@pytest.mark.parametrize(("own", "of"), [(None, by_rate), (ps.Gaussian(sigma=4), by_rate), (ps.Gaussian(sigma=4), by_batch)])
+def test_a_mechanism_that_covers_all_is_held_against_each_candidate(own, of):
+    objective = Telling()
+    objective.mechanism, objective.mechanism_of = own, of
+    given = GIVEN | ({} if own is None else {"mechanism": None})
+    assert ps.tune(objective, MIXED, **given).certificate.promise.mechanism == "gaussian(sigma=4)"
+    objective.mechanism_of = lambda candidate: ps.Gaussian(sigma=4.0 - candidate["rate"])
+    with pytest.raises(ParameterError, match="is not certain to cover"):
+        ps.tune(objective, MIXED, **given)
+
+
+BAD_FUNCTIONS = {
+    "no function": ({"mechanism_of": ps.Gaussian(sigma=4)}, r"^`mechanism_of` must be a function of the candidate, got gaussian"),
+    "a wrong name": ({"mechanism_of": lambda c: c["sgima"]}, r"must be found, got KeyError: 'sgima' for \{'rate': "),
+    "an error": ({"mechanism": lambda c: c.get("rate") + 1}, r"^`mechanism` must be a function that succeeds, got TypeError: unsupported"),
+}
+
+
+@pytest.mark.parametrize("kind", BAD_FUNCTIONS)
+def test_a_function_that_says_no_mechanism_is_refused_in_words(kind):
+    given, words = BAD_FUNCTIONS[kind]
+    with pytest.raises(ParameterError, match=words):
+        ps.tune(plain, MIXED, **GIVEN | given)
 
 
 def test_public_facts_are_plain_and_public():

@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+_SENTENCES: list[str] = []  # of the breaches of this process
+
+
+def sentences() -> tuple[str, ...]:
+    """Of all breaches of this process so far: also of one that a trainer caught, or that ended a thread of it and nothing else."""
+    return tuple(_SENTENCES)
+
 
 class Breach(BaseException):
     """Raised in a trial, it gives up the whole run without a release; no ``except Exception`` of a trainer may catch it.
@@ -13,8 +20,12 @@ class Breach(BaseException):
     """
 
     def __init__(self, sentence: str, details: str = "") -> None:
-        super().__init__(f"{sentence}: {details}" if details else sentence)
-        self.sentence = sentence
+        super().__init__(sentence, details)  # both, so that a copy from another process has the same sentence
+        self.sentence, self.details = sentence, details
+        _SENTENCES.append(sentence)
+
+    def __str__(self) -> str:
+        return f"{self.sentence}: {self.details}" if self.details else self.sentence
 
 
 class Breached(NamedTuple):

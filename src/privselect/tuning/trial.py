@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from privselect.errors import ParameterError
 from privselect.parameters import shown
-from privselect.tuning.breach import Breach, Breached
+from privselect.tuning.breach import Breach, Breached, sentences
 from privselect.tuning.randomness import ENOUGH_BITS, Randomness
 from privselect.tuning.silence import silence
 from privselect.tuning.space import Suggest
@@ -85,6 +85,13 @@ def perform(work: Work, candidate: Candidate, seed: bytes) -> Outcome | Breached
     """The outcome of a trial, or None where it failed in whatever way: one outcome for all of them, without a word of why."""
     if work.memory is not None:
         _limit_memory(work.memory)
+    before = len(sentences())
+    outcome = _performed(work, candidate, seed)
+    # Also a breach that the trial caught itself, or that a thread of it ended with. One of another trial beside it ends the run as well.
+    return Breached(caught[0]) if (caught := sentences()[before:]) else outcome
+
+
+def _performed(work: Work, candidate: Candidate, seed: bytes) -> Outcome | Breached | None:
     try:
         with silence(), _time_limit(work.timeout):
             return work.outcome(candidate, seed)
