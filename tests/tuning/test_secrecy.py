@@ -6,6 +6,7 @@ import sqlite3
 import struct
 import subprocess
 import sys
+import threading
 import traceback
 import warnings
 from concurrent.futures import Future
@@ -192,6 +193,33 @@ def test_what_a_trial_says_is_not_shown_and_outputs_are_back_afterwards(capfd):
     print("heard")  # noqa: T201
     os.write(1, b"heard\n")
     assert capfd.readouterr() == ("heard\nheard\n", "")
+
+
+def test_warnings_and_hooks_of_the_caller_hear_nothing(monkeypatch):
+    heard = []
+    for module, hook in ((threading, "excepthook"), (sys, "unraisablehook")):
+        monkeypatch.setattr(module, hook, heard.append)
+
+    class Dying:
+        def __del__(self):
+            raise ValueError(CANARY)
+
+    def objective(_candidate, _data, _randomness):
+        warnings.warn(CANARY, stacklevel=1)
+        thread = threading.Thread(target=lambda: 1 / 0)
+        thread.start()
+        thread.join()
+        Dying()
+        return 1.0, None
+
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        assert perform(Work(objective, None), {}, SECRET) == Outcome(1.0, b"")
+        assert not seen
+        assert not heard
+        warnings.warn("heard", stacklevel=1)
+        assert len(seen) == 1
+    assert threading.excepthook == sys.unraisablehook == heard.append
 
 
 def test_representations_tell_nothing_secret():

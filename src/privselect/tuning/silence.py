@@ -71,14 +71,23 @@ def _closed_outputs() -> contextlib.ExitStack:
         undo.callback(_flush, streams)
         undo.enter_context(contextlib.redirect_stdout(_Nowhere()))
         undo.enter_context(contextlib.redirect_stderr(_Nowhere()))
+        # A caller may record warnings and stray exceptions, or hand them on to a service. Nor may the caller's filters make an error of a
+        # warning: another process has other ones, and a trial is the same everywhere.
         undo.enter_context(warnings.catch_warnings())
-        warnings.simplefilter("ignore")  # one who records them would count the trials
+        warnings.simplefilter("ignore")
+        for module, hook in ((warnings, "showwarning"), (threading, "excepthook"), (sys, "unraisablehook")):
+            undo.callback(setattr, module, hook, getattr(module, hook))
+            setattr(module, hook, _nothing)
         undo.callback(logging.disable, logging.root.manager.disable)
         logging.disable(sys.maxsize)  # levels are numbers, and a user may have one above all
     except BaseException:
         undo.close()
         raise
     return undo
+
+
+def _nothing(*_: object, **__: object) -> None:
+    """In the place of what would show something."""
 
 
 def _flush(streams: tuple[Any, ...]) -> None:
