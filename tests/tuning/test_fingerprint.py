@@ -49,6 +49,19 @@ class Counting:
         return 0.0, None
 
 
+def another_counting():
+    """Of a class of the same name that does something else."""
+    return type("Counting", (), {"__call__": lambda *_: (1.0, None)})()
+
+
+@dataclasses.dataclass(frozen=True)
+class Wrapping:
+    runs: object
+
+    def __call__(self, *given):
+        return self.runs(*given)
+
+
 @dataclasses.dataclass
 class Loaded:
     path: str
@@ -155,12 +168,23 @@ def noisy(_candidate, _data, _randomness, *, noise):
         (lambda _c, _d, _r: (4, None), lambda _c, _d, _r: (0, None)),
         (Frozen(4), Frozen(0)),
         (closed_over(4), closed_over(0)),
+        (Wrapping(Counting()), Wrapping(another_counting())),
     ],
-    ids=["partial", "lambda", "frozen dataclass", "closure"],
+    ids=["partial", "lambda", "frozen dataclass", "closure", "an object that is wrapped"],
 )
 def test_an_objective_that_changed_is_another_one(one, other):
     assert fingerprint(feature(one), KEY) != fingerprint(feature(other), KEY)
     assert fingerprint(feature(one), KEY) == fingerprint(feature(one), KEY)
+
+
+def test_an_objective_may_hold_a_function_that_calls_itself():
+    def factorial(number):
+        return factorial(number - 1) * number if number else 1
+
+    def held(_candidate, _data, _randomness):
+        return factorial(3), None
+
+    assert fingerprint(feature(held), KEY) == fingerprint(feature(held), KEY)
 
 
 def test_what_an_objective_counts_or_keeps_is_not_part_of_it():

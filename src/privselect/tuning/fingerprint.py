@@ -75,22 +75,26 @@ def _piece(state: Any, kind: str, content: bytes) -> None:
     state.update(content)
 
 
-def feature(objective: Any) -> Any:
+def feature(objective: Any, within: tuple[Any, ...] = ()) -> Any:
     """What tells an objective from another of the same name, for the fingerprint: its code, and what it holds that cannot change.
 
     What can change, such as a counter or a cache, is known by its type alone: it may have changed in the trials already run. All this
-    is kept under the key, never in the public hash of the plan: it may hold records.
+    is kept under the key, never in the public hash of the plan: it may hold records. A function may hold itself, and is looked at
+    once ``within`` itself.
     """
+    if any(objective is outer for outer in within):
+        return "itself"
+    within = (*within, objective)
     if isinstance(objective, functools.partial):
-        return ["partial", feature(objective.func), [_known(value) for value in [*objective.args, *objective.keywords.items()]]]
+        given = [*objective.args, *objective.keywords.items()]
+        return ["partial", feature(objective.func, within), [_known(value, within) for value in given]]
     if isinstance(objective, MethodType):
-        return ["method", feature(objective.__func__), _known(objective.__self__)]
+        return ["method", feature(objective.__func__, within), _known(objective.__self__, within)]
     if isinstance(objective, FunctionType):
         held = [cell.cell_contents for cell in objective.__closure__ or () if _has_contents(cell)]
         given = [*(objective.__defaults__ or ()), *(objective.__kwdefaults__ or {}).items()]
-        return ["function", _code(objective.__code__), [_known(value) for value in [*held, *given]]]
-    call = vars(type(objective)).get("__call__")
-    return ["object", _known(objective), feature(call) if isinstance(call, FunctionType) else None]
+        return ["function", _code(objective.__code__), [_known(value, within) for value in [*held, *given]]]
+    return ["object", _known(objective, within)]
 
 
 def _code(code: CodeType) -> list[Any]:
@@ -111,17 +115,19 @@ def _has_contents(cell: Any) -> bool:
         return False
 
 
-def _known(value: Any) -> Any:
-    """A value that cannot change, or an array; the type of anything else."""
+def _known(value: Any, within: tuple[Any, ...]) -> Any:
+    """A value that cannot change, or an array; of anything else the type, and what it does when it is called."""
     if isinstance(value, FunctionType | MethodType | functools.partial):
-        return feature(value)
+        return feature(value, within)
     if isinstance(value, tuple):
-        return [_known(part) for part in value]
+        return [_known(part, within) for part in value]
     if value is None or isinstance(value, bool | int | float | str | bytes | np.ndarray):
         return value
+    call = vars(type(value)).get("__call__")
+    known = [type(value).__qualname__, *([feature(call, within)] if isinstance(call, FunctionType) else [])]
     if dataclasses.is_dataclass(value) and getattr(type(value), "__dataclass_params__").frozen:  # noqa: B009 - mypy does not know it
-        return [type(value).__qualname__, *(_known(getattr(value, field.name)) for field in dataclasses.fields(value))]
-    return type(value).__qualname__
+        known += [_known(getattr(value, field.name), within) for field in dataclasses.fields(value)]
+    return known
 
 
 def _pickled(value: Any) -> bytes:
