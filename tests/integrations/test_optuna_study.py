@@ -77,6 +77,16 @@ def test_the_plan_names_the_objective_and_the_direction(tmp_path):
     assert json.loads((tmp_path / "released" / "release.json").read_text())["laws"] == {"x": {"uniform": [-10.0, 10.0]}}
 
 
+def test_the_plan_names_what_is_released(tmp_path):
+    def objective(trial):
+        trial.set_user_attr("model", {"w": np.zeros(2)})
+        return trial.suggest_float("x", 0, 1)
+
+    run(objective, artifact="model", export="arrays", out=tmp_path / "released")
+    plan = json.loads((tmp_path / "released" / "plan.json").read_text())
+    assert plan["space"]["suggested"].endswith("objective, minimize, model")
+
+
 def test_the_best_trial_is_a_frozen_one_without_a_trace_of_the_others(released):
     study, best = released, released.best_trial
     assert isinstance(best, optuna.trial.FrozenTrial)

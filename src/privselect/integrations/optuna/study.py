@@ -97,7 +97,8 @@ class PrivateStudy:
         if not callable(objective):
             raise ParameterError(f"`objective` must be a function of Optuna's trial, got a {type(objective).__name__}")
         adapted = OptunaObjective(objective, _SIGNS[self._direction], self._artifact)
-        space = Suggested(f"{objective_name(objective)}, {self._direction}")
+        released = "" if self._artifact is None else f", {self._artifact}"
+        space = Suggested(f"{objective_name(objective)}, {self._direction}{released}")
         self._release = tune(adapted, space, data=data, **{**_engine(n_jobs), **self._options})
 
     # -- the result -----------------------------------------------------------------------------------------------------------
