@@ -1,6 +1,7 @@
 """Training functions for the tests of OpacusTrial: those that keep to the plan, and those that do not. This loads torch and Opacus."""
 
 import copy
+import io
 import itertools
 import logging
 import math
@@ -11,10 +12,12 @@ from pathlib import Path
 
 import torch
 from opacus import GradSampleModule
+from opacus.layers import DPLSTM
 from opacus.optimizers import DPOptimizer
 from opacus.utils.batch_memory_manager import BatchMemoryManager
 from torch.nn.functional import cross_entropy
-from torch.utils.data import BatchSampler, DataLoader, IterableDataset, SequentialSampler, TensorDataset
+from torch.nn.utils.rnn import pack_padded_sequence
+from torch.utils.data import BatchSampler, DataLoader, IterableDataset, SequentialSampler, TensorDataset, default_collate
 
 import privselect as ps
 
@@ -126,6 +129,93 @@ def averaging(_candidate, data, private):
     return result(copy.deepcopy(average.module))
 
 
+def without_clearing(_candidate, data, private):
+    """Gradients are cleared after each step, whoever forgets to."""
+    model, wrapped, optimizer, loader = parts(data, private)
+    for features, labels in loader:
+        cross_entropy(wrapped(features), labels).backward()
+        optimizer.step()
+    return result(model)
+
+
+def freezing(_candidate, data, private):
+    """What is frozen stays as it is, also where its gradient is already made, without noise."""
+    model, wrapped, optimizer, loader = parts(data, private)
+    for place, (features, labels) in enumerate(loader):
+        optimizer.zero_grad()
+        cross_entropy(wrapped(features), labels).backward()
+        if place == 5:
+            model[0].requires_grad_(requires_grad=False)
+            frozen = model[0].weight.detach().clone()
+        optimizer.step()
+    assert torch.equal(model[0].weight, frozen)
+    return result(model)
+
+
+def leaving_nothing(_candidate, data, private):
+    """Opacus keeps the gradients of single records on the parameters, and these are pickled with them."""
+    model = network()
+    optimizer = torch.optim.SGD(model[2].parameters(), lr=0.5)  # one layer alone: of the other nobody would clear them
+    wrapped, optimizer, loader = private.make_private(model, optimizer, dataset(data), max_grad_norm=1.0)
+    for batch in loader:
+        step(wrapped, optimizer, batch)
+        for parameter in model.parameters():
+            assert parameter.grad_sample is None
+            assert parameter.summed_grad is None
+    for secret in (model, wrapped, optimizer, loader):
+        try:
+            torch.save(secret, io.BytesIO())
+        except TypeError as error:
+            assert "pickled" in str(error)  # noqa: PT017 - what is under test is a part of this function
+        else:
+            raise AssertionError
+    torch.save(model.state_dict(), io.BytesIO())
+    return result(model)
+
+
+def copying_the_optimizer(_candidate, data, private):
+    _, _, optimizer, _ = parts(data, private)
+    copy.deepcopy(optimizer)
+
+
+class Recurrent(torch.nn.Module):
+    """Each feature is a step in time, and as many of them as the first one says."""
+
+    def __init__(self, *, enforce_sorted):
+        super().__init__()
+        self.layer, self.last, self.enforce_sorted = DPLSTM(1, 4, batch_first=True), torch.nn.Linear(4, CLASSES), enforce_sorted
+
+    def forward(self, features):
+        if not len(features):
+            return self.last(self.layer(features.unsqueeze(2))[0][:, -1])
+        packed = pack_padded_sequence(features.unsqueeze(2), lengths(features), batch_first=True, enforce_sorted=self.enforce_sorted)
+        return self.last(self.layer(packed)[1][0][-1])
+
+
+def lengths(features):
+    return 1 + features[:, 0].abs().long().clamp(max=FEATURES - 1)
+
+
+def recurrent(*, enforce_sorted):
+    def collate(entries):
+        features, labels = default_collate(entries)
+        order = lengths(features).argsort(descending=True)
+        return features[order], labels[order]
+
+    def train(_candidate, data, private):
+        model = Recurrent(enforce_sorted=enforce_sorted)
+        loader = DataLoader(dataset(data), collate_fn=collate if enforce_sorted else None)
+        wrapped, optimizer, loader = private.make_private(model, torch.optim.Adam(model.parameters()), loader, max_grad_norm=1.0)
+        for batch in loader:
+            step(wrapped, optimizer, batch)
+        return result(model)
+
+    return train
+
+
+sorted_sequences, packed_out_of_order = recurrent(enforce_sorted=True), recurrent(enforce_sorted=False)
+
+
 class Scale(torch.nn.Module):
     """A layer that Opacus has no rule for."""
 
@@ -197,6 +287,53 @@ class RunningMean(torch.nn.Module):
 
 def hidden_statistics(_candidate, data, private):
     model, wrapped, optimizer, loader = parts(data, private, RunningMean())
+    for batch in loader:
+        step(wrapped, optimizer, batch)
+    return result(model)
+
+
+class ReplacedMean(RunningMean):
+    """The same with a new tensor each time."""
+
+    def forward(self, features):
+        if len(features):
+            self.mean = self.mean + features.detach().mean(0)
+        return features
+
+
+def replaced_statistics(_candidate, data, private):
+    model, wrapped, optimizer, loader = parts(data, private, ReplacedMean())
+    for batch in loader:
+        step(wrapped, optimizer, batch)
+    return result(model)
+
+
+def another_head(_candidate, data, private):
+    """Private as planned, and then a new last layer without privacy."""
+    model, wrapped, optimizer, loader = parts(data, private)
+    for batch in loader:
+        step(wrapped, optimizer, batch)
+    wrapped.remove_hooks()
+    model[2] = torch.nn.Linear(6, CLASSES)
+    step(model, torch.optim.SGD(model[2].parameters(), lr=0.1), dataset(data).tensors)
+    return result(model)
+
+
+def half_precision(_candidate, data, private):
+    """Norms are then rounded to 8 bits, and by the size of the batch, all gradients too."""
+    model, wrapped, optimizer, loader = parts(data, private)
+    for features, labels in loader:
+        optimizer.zero_grad()
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            loss = cross_entropy(wrapped(features), labels)
+        loss.backward()
+        optimizer.step()
+    return result(model)
+
+
+def known_noise(_candidate, data, private):
+    model, wrapped, optimizer, loader = parts(data, private)
+    optimizer.generator.manual_seed(1)
     for batch in loader:
         step(wrapped, optimizer, batch)
     return result(model)
@@ -320,14 +457,6 @@ def shifted_twins(_candidate, data, private):
     return result(model)
 
 
-def without_clearing(_candidate, data, private):
-    model, wrapped, optimizer, loader = parts(data, private)
-    for features, labels in loader:
-        cross_entropy(wrapped(features), labels).backward()
-        optimizer.step()
-    return result(model)
-
-
 def two_batches_in_a_step(_candidate, data, private):
     model, wrapped, optimizer, loader = parts(data, private)
     for place, batch in enumerate(loader):
@@ -407,16 +536,18 @@ def swallowing(candidate, data, private):
 
 
 BREACHES = {
-    "FOREIGN": [one_more, foreign, foreign_beside, fewer_records, twice_each, two_passes_backward, without_clearing, swallowing],
+    "FOREIGN": [one_more, foreign, foreign_beside, fewer_records, twice_each, two_passes_backward, swallowing],
     "HISTORY": [one_less, no_step],
     "MODEL": [batch_norm, batch_norm_without_parameters],
-    "OUTSIDE": [hidden_statistics, second_optimizer, fine_tuning],
+    "OUTSIDE": [hidden_statistics, replaced_statistics, another_head, second_optimizer, fine_tuning],
     "PASSED_OVER": [two_batches_in_a_step, passing_over],
     "UNNOISED": [inner_step, one_step_in_two],
     "TWICE": [shifted_twins],
     "AGAIN": [again],
     "NEVER": [never],
-    "CHANGED": [changing(name, value) for name, value in CHANGES.items()],
+    "CHANGED": [known_noise, *(changing(name, value) for name, value in CHANGES.items())],
+    "PRECISION": [half_precision],
+    "REORDERED": [packed_out_of_order],
 }
 for _name, _several in GIVEN.items():
     BREACHES[_name] = [*BREACHES.get(_name, []), *(given(what) for what in _several)]

@@ -49,21 +49,40 @@ def test_without_opacus_it_asks_for_it():
 
 @pytest.mark.opacus
 class TestAsPlanned:
-    @pytest.mark.parametrize("name", ["plain", "in_epochs", "from_a_plain_loader", "in_small_parts", "averaging", "own_layer", "diverging"])
-    def test_the_plan_is_kept(self, trainers, name):
+    @pytest.mark.parametrize(
+        ("name", "weights"),
+        [
+            ("plain", 51),
+            ("in_epochs", 51),
+            ("from_a_plain_loader", 51),
+            ("in_small_parts", 51),
+            ("averaging", 51),
+            ("own_layer", 57),
+            ("diverging", 51),
+            ("freezing", 51),
+            ("leaving_nothing", 51),
+            ("sorted_sequences", 127),
+        ],
+    )
+    def test_the_plan_is_kept(self, trainers, name, weights):
         score, artifact = trial_of(trainers, getattr(trainers, name))({}, trainers.records(), Randomness(SEEDS[0]))
         assert math.isfinite(score)
-        assert artifact["weights"].numel() == (57 if name == "own_layer" else 51)
+        assert artifact["weights"].numel() == weights
+
+    def test_a_trial_that_copies_the_optimizer_does_not_harm_the_next(self, trainers):
+        with pytest.raises(TypeError, match="a private optimizer cannot be copied"):
+            trial_of(trainers, trainers.copying_the_optimizer)({}, trainers.records(), Randomness(SEEDS[0]))
+        trial_of(trainers, trainers.plain)({}, trainers.records(), Randomness(SEEDS[0]))
 
     def test_how_batches_are_taken_makes_no_difference(self, trainers):
-        # In passes, or with another rate set on the sampler; a batch in parts is summed, and so rounded, in another order.
+        # In passes, with another rate on the sampler, or without zero_grad; a batch in parts is summed, and so rounded, in another order.
         runs = [
             trial_of(trainers, getattr(trainers, name))({}, trainers.records(), Randomness(SEEDS[0]))[1]["weights"].numpy()
-            for name in ("plain", "in_epochs", "meddling", "in_small_parts")
+            for name in ("plain", "in_epochs", "meddling", "without_clearing", "in_small_parts")
         ]
-        assert np.array_equal(runs[0], runs[1])
-        assert np.array_equal(runs[0], runs[2])
-        assert np.allclose(runs[0], runs[3], rtol=0, atol=1e-5)
+        for run in runs[1:4]:
+            assert np.array_equal(runs[0], run)
+        assert np.allclose(runs[0], runs[4], rtol=0, atol=1e-5)
 
     def test_empty_batches(self, trainers):
         plan = ps.DPSGD(noise_multiplier=2, sampling_probability=0.02, steps=40)  # of 3 records, seldom one is in a batch

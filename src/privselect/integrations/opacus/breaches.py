@@ -4,7 +4,7 @@ from __future__ import annotations
 
 MODEL = "the model has a layer that training with Opacus refuses, such as BatchNorm, which mixes the records of a batch"
 PLAIN = "make_private takes a plain model and a plain optimizer of torch over parameters of that model"
-PRECISION = "the parameters that are trained must be floats of 32 or 64 bits"
+PRECISION = "the parameters that are trained and their gradients must be floats of 32 or 64 bits"
 DEVICE = "the model is not on the device that was declared to OpacusTrial"
 SEED = "noise on this device comes from a seed of 64 bits, which must be declared to tune with seed_bits=64"
 CLIP = "make_private takes one positive number as max_grad_norm"
@@ -16,6 +16,10 @@ NEVER = "the training function has not called make_private"
 CHANGED = "the private optimizer was changed on the way: its noise, clipping, batch size, generator or accountant is not the planned one"
 FOREIGN = "a step was taken on something else than the next batch of the private loader"
 TWICE = "the model was run more than once for one step, by which a record may count more than once"
+REORDERED = (
+    "sequences were packed in another order than that of their batch, by which gradients of different records are clipped as one; sort "
+    "them where they are collated, and pack them with enforce_sorted=True"
+)
 PASSED_OVER = "a batch of the private loader was passed over, where each is to make one step"
 UNNOISED = "the optimizer took a step without noise"
 OUTSIDE = "the parameters or buffers of the model were changed by something else than private steps"

@@ -30,12 +30,16 @@ class PoissonBatches(UniformWithReplacementSampler):  # type: ignore[misc]  # Op
     """
 
     def __init__(self, records: int, plan: DPSGD, generator: Any) -> None:
-        super().__init__(num_samples=records, sample_rate=plan.sampling_probability, generator=generator, steps=plan.steps)
+        super().__init__(num_samples=records, sample_rate=plan.sampling_probability, generator=None, steps=plan.steps)
         self.drawn = 0
         self.size = 0  # of the batch that was drawn last
         # Apart from the fields of Opacus, which anybody may set: the history would not tell.
         self._below = math.floor(Fraction(plan.sampling_probability) * 2**_BITS)
         self._own = records, generator
+
+    def __reduce_ex__(self, _: object) -> Any:
+        """No copies: who has the generator knows which records were drawn."""
+        raise TypeError("the batches of a private loader cannot be copied or pickled")
 
     def __len__(self) -> int:
         return int(self.steps - self.drawn)

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from opacus.grad_sample import AbstractGradSampleModule, GradSampleModule
+from opacus.layers.dp_rnn import DPRNNBase
 from opacus.optimizers import DPOptimizer
 from opacus.validators import ModuleValidator
 
 from privselect.errors import ParameterError
 from privselect.integrations.opacus.breaches import AGAIN, CLIP, DEVICE, MODEL, NEVER, PLAIN, PRECISION, SEED
 from privselect.integrations.opacus.loader import private_loader
-from privselect.integrations.opacus.watch import Watch, WatchedOptimizer
+from privselect.integrations.opacus.watch import FLOATS, Watch, WatchedOptimizer
 from privselect.parameters import POSITIVE, check_number
 from privselect.tuning.breach import Breach
 
@@ -68,6 +69,9 @@ class Session:
         private = GradSampleModule(model, batch_first=True, loss_reduction="mean")
         self._watch = Watch(self.plan, batches, model, trained)
         model.register_forward_pre_hook(self._watch.forward)
+        for layer in model.modules():
+            if isinstance(layer, DPRNNBase):
+                layer.register_forward_pre_hook(self._watch.recurrent, with_kwargs=True)
         watched = WatchedOptimizer(
             optimizer,
             self._watch,
@@ -118,7 +122,7 @@ def _checked_parts(model: Any, optimizer: Any, device: torch.device) -> set[Any]
         raise Breach(PLAIN, "the optimizer has parameters that the model has not")
     if any(parameter.device.type != device.type for parameter in model.parameters()):
         raise Breach(DEVICE, str(device))
-    if any(parameter.dtype not in (torch.float32, torch.float64) for parameter in trained):
+    if any(parameter.dtype not in FLOATS for parameter in trained):
         raise Breach(PRECISION)
     faults = [*ModuleValidator.validate(model, strict=False), *GradSampleModule.validate(model, strict=False)]
     # The validator looks at trainable layers of the very classes it knows; a frozen one, or one without parameters, mixes records as well.
