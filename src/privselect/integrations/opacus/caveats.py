@@ -4,7 +4,8 @@ from __future__ import annotations
 
 _CHECKED = (
     "every trial is trained by Opacus, and nothing is released unless each was found to have run its plan: the history of its accountant "
-    "is exactly the planned DP-SGD, each step took one Poisson batch of the planned rate, and nothing else changed the model's parameters"
+    "is exactly the planned DP-SGD, each step took as many records as its Poisson batch of the planned rate has, and nothing else changed "
+    "the model's parameters"
 )
 _FLOATS = "the noise of Opacus is in floating point and not hardened (its secure mode is not used): attacks on rounding are not covered"
 _GENERATOR = (
@@ -19,8 +20,9 @@ _DECLARED = (
     "declared and is public; Opacus would take both from the private data"
 )
 _MIXING = (
-    "that an entry of the dataset is one unit, that the loss is the mean of one term for each record, and that neither a layer nor the way "
-    "to collate mixes the records of a batch is checked only as far as Opacus validates models"
+    "that an entry of the dataset is one unit, that a step is taken on the very records of its batch, that the loss is the mean of one "
+    "term for each record, and that neither a layer nor the training function nor the way to collate mixes records or changes their order "
+    "between layers is checked only as far as Opacus validates models"
 )
 _BESIDE = (
     "what the training function does beside the private steps, such as with statistics of the data, or with another model, is not checked"
