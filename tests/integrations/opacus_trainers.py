@@ -173,6 +173,14 @@ def leaving_nothing(_candidate, data, private):
     return result(model)
 
 
+def careless(candidate, data, private):
+    """What it sets for all of torch is not left behind."""
+    returned = plain(candidate, data, private)
+    torch.set_grad_enabled(False)
+    torch.set_default_dtype(torch.float64)
+    return returned
+
+
 def copying_the_optimizer(_candidate, data, private):
     _, _, optimizer, _ = parts(data, private)
     copy.deepcopy(optimizer)
@@ -334,6 +342,29 @@ def half_precision(_candidate, data, private):
 def known_noise(_candidate, data, private):
     model, wrapped, optimizer, loader = parts(data, private)
     optimizer.generator.manual_seed(1)
+    for batch in loader:
+        step(wrapped, optimizer, batch)
+    return result(model)
+
+
+class Routed(torch.nn.Module):
+    """A second pass through the layer, for some of the records."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer, self.last = torch.nn.Linear(FEATURES, FEATURES), torch.nn.Linear(FEATURES, CLASSES)
+
+    def forward(self, features):
+        once = self.layer(features)
+        some = features[:, 0] > 0
+        twice = once.clone()
+        twice[some] = self.layer(once[some])
+        return self.last(twice)
+
+
+def routed(_candidate, data, private):
+    model = Routed()
+    wrapped, optimizer, loader = private.make_private(model, torch.optim.Adam(model.parameters()), dataset(data), max_grad_norm=1.0)
     for batch in loader:
         step(wrapped, optimizer, batch)
     return result(model)
@@ -548,6 +579,7 @@ BREACHES = {
     "CHANGED": [known_noise, *(changing(name, value) for name, value in CHANGES.items())],
     "PRECISION": [half_precision],
     "REORDERED": [packed_out_of_order],
+    "UNEVEN": [routed],
 }
 for _name, _several in GIVEN.items():
     BREACHES[_name] = [*BREACHES.get(_name, []), *(given(what) for what in _several)]

@@ -108,7 +108,9 @@ class TestAsPlanned:
         import torch
 
         before = torch.get_num_threads(), torch.get_rng_state()
-        trial_of(trainers, trainers.plain, threads=3)({}, trainers.records(), Randomness(SEEDS[0]))
+        trial_of(trainers, trainers.careless, threads=3)({}, trainers.records(), Randomness(SEEDS[0]))
+        assert torch.is_grad_enabled()
+        assert torch.get_default_dtype() == torch.float32
         assert torch.get_num_threads() == before[0]
         assert torch.equal(torch.get_rng_state(), before[1])
 

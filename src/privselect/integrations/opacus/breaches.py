@@ -20,6 +20,9 @@ REORDERED = (
     "sequences were packed in another order than that of their batch, by which gradients of different records are clipped as one; sort "
     "them where they are collated, and pack them with enforce_sorted=True"
 )
+UNEVEN = (
+    "the layers were run on different numbers of records in one step, by which Opacus takes gradients of different records for those of one"
+)
 PASSED_OVER = "a batch of the private loader was passed over, where each is to make one step"
 UNNOISED = "the optimizer took a step without noise"
 OUTSIDE = "the parameters or buffers of the model were changed by something else than private steps"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from opacus.grad_sample import AbstractGradSampleModule, GradSampleModule
-from opacus.layers.dp_rnn import DPRNNBase
+from opacus.layers.dp_rnn import DPRNNBase, RNNLinear
 from opacus.optimizers import DPOptimizer
 from opacus.validators import ModuleValidator
 
@@ -72,6 +72,9 @@ class Session:
         for layer in model.modules():
             if isinstance(layer, DPRNNBase):
                 layer.register_forward_pre_hook(self._watch.recurrent, with_kwargs=True)
+        for layer in private.iterate_submodules(model):
+            if not isinstance(layer, (DPRNNBase, RNNLinear)):  # these may see fewer records at each step in time, the first ones
+                self._watch.add_layer(layer)
         watched = WatchedOptimizer(
             optimizer,
             self._watch,
@@ -99,9 +102,12 @@ class Session:
 
 @contextlib.contextmanager
 def alone(threads: int) -> Iterator[None]:
-    """So many threads of torch, and none of the warnings of Opacus and torch, which say nothing about the code of a user."""
-    before = torch.get_num_threads()
-    with warnings.catch_warnings():
+    """So many threads of torch, and none of the warnings of Opacus and torch, which say nothing about the code of a user.
+
+    What a trial sets for all of torch is undone: the next one must not depend on it.
+    """
+    before, dtype = torch.get_num_threads(), torch.get_default_dtype()
+    with warnings.catch_warnings(), torch.enable_grad():
         warnings.filterwarnings("ignore", module=r"(opacus|torch)(\.|$)")
         warnings.filterwarnings("ignore", message="Full backward hook is firing")  # said in the name of whoever called torch
         torch.set_num_threads(threads)
@@ -109,6 +115,7 @@ def alone(threads: int) -> Iterator[None]:
             yield
         finally:
             torch.set_num_threads(before)
+            torch.set_default_dtype(dtype)
 
 
 def _checked_parts(model: Any, optimizer: Any, device: torch.device) -> set[Any]:

@@ -18,6 +18,7 @@ from privselect.integrations.opacus.breaches import (
     PRECISION,
     REORDERED,
     TWICE,
+    UNEVEN,
     UNNOISED,
 )
 from privselect.integrations.opacus.history import mechanism_from_history
@@ -84,6 +85,8 @@ class Watch:
         self._steps = 0
         self._rows = 0  # gradients since the last step, one for each record
         self._forwards = 0  # since gradients were clipped last
+        self._layers: set[Any] = set()
+        self._sizes: set[int] = set()  # of what the layers were run on since then
         self._noised = False
         self._kept = [(tensor, tensor.detach().clone(), tensor in trained) for tensor in self._tensors()]
 
@@ -98,6 +101,16 @@ class Watch:
     def forward(self, model: Any, *_: object) -> None:
         """Before the model is run; what counts is a run from which gradients can come."""
         self._forwards += model is self._model and model.training and torch.is_grad_enabled()
+
+    def add_layer(self, layer: Any) -> None:
+        """One of those whose gradients Opacus takes apart by records."""
+        self._layers.add(layer)
+        layer.register_forward_pre_hook(self.layer)
+
+    def layer(self, layer: Any, inputs: tuple[Any, ...]) -> None:
+        """Before such a layer is run; a copy of it is none of them."""
+        if layer in self._layers and layer.training and torch.is_grad_enabled():
+            self._sizes.update(len(one) for one in inputs[-1:] if torch.is_tensor(one) and one.ndim)
 
     def recurrent(self, _: object, inputs: tuple[Any, ...], named: dict[str, Any]) -> None:
         """Before a recurrent layer is run: Opacus leaves its gradients in the order of the packed sequences, and joins them by place."""
@@ -118,7 +131,9 @@ class Watch:
             self._give_up(FOREIGN, f"{self._rows} gradients for a batch of {self.batches.size} records")
         if self._forwards > 1:
             self._give_up(TWICE)
-        self._forwards = 0
+        if len(self._sizes) > 1:
+            self._give_up(UNEVEN)
+        self._forwards, self._sizes = 0, set()
 
     def noised(self, optimizer: Any) -> None:
         """After the noise, before the step: the hook of Opacus."""
