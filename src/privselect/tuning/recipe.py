@@ -50,7 +50,7 @@ class Recipe:
             "objective": objective_name(self.objective),
             "space": self.space.plain(),
             "mechanism": str(self.mechanism),
-            "mechanism_of": None if self.mechanism_of is None else named(self.mechanism_of),
+            "mechanism_of": None if self.mechanism_of is None else objective_name(self.mechanism_of),
             "count": str(self.count),
             "score": self.score.plain() if isinstance(self.score, NoisyCount) else self.score,
             "export": None if self.export is None else self.export.name,

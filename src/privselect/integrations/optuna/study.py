@@ -146,7 +146,8 @@ class PrivateStudy:
 
         release = self.release
         if release.candidate is None or release.score is None:
-            raise ValueError("no trial is released: none was drawn or all of them failed, and which of the two stays secret")
+            unset = "" if self._artifact is None else f"; one that does not set the user attribute {self._artifact!r} fails"
+            raise ValueError(f"no trial is released: none was drawn or all of them failed, and which of the two stays secret{unset}")
         made = read_time(release.certificate.made).replace(tzinfo=None)
         return FrozenTrial(
             number=0,
