@@ -1,6 +1,7 @@
 """What a search takes, what it refuses and why, and what it releases."""
 
 import pickle
+import random
 import re
 from fractions import Fraction
 
@@ -15,6 +16,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import make_scorer, roc_auc_score
 from sklearn.model_selection import KFold, cross_val_score
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, Normalizer, StandardScaler
 from sklearn.utils import check_random_state
@@ -31,6 +33,7 @@ pytestmark = pytest.mark.usefixtures("once")
 RNG = np.random.default_rng(11)
 X = RNG.normal(size=(200, 3))
 Y = (X.sum(axis=1) > 0).astype(int)
+Y3 = np.arange(200) % 3
 SOFTMAX = PrivateSoftmax(noise_multiplier=4.0, sampling_probability=1.0, steps=4, records=200)
 SPACE = {"learning_rate": stats.loguniform(0.1, 10)}
 GIVEN = {"count": ps.Geometric(mean=2), "delta": 1e-5, "validation": "covered", "ledger": None}
@@ -379,6 +382,9 @@ class Seeded(ClassifierMixin, BaseEstimator):
     def predict(self, X):  # noqa: N803
         return np.zeros(len(X), dtype=int)
 
+    def predict_proba(self, X):  # noqa: N803
+        return np.full((len(X), len(self.classes_)), 1 / len(self.classes_))
+
 
 @pytest.mark.parametrize(("given", "kind"), [(None, "RandomState"), (np.random.RandomState(3), "RandomState"), (7, "int")])
 def test_each_trial_has_randomness_of_its_own_and_none_of_it_leaves(given, kind, tmp_path):
@@ -405,6 +411,45 @@ def test_seeds_of_inner_estimators_do_not_leave():
     released = from_bytes(to_bytes(fitted))
     assert [inner.random_state for inner in released.estimators_] == [None] * 3
     assert [inner.random_state_ for inner in released.estimators_] == [None] * 3
+
+
+def drawn_by_parts(estimator, **given):
+    fitted = search(estimator, {"estimator__depth": [1]}, mechanism=ps.Gaussian(sigma=4), **given).fit(X, Y3)
+    return fitted, [inner.drawn_ for inner in fitted.best_estimator_.estimators_]
+
+
+@pytest.mark.parametrize("given", [None, 7, np.random.RandomState(3)])
+def test_clones_inside_an_estimator_do_not_share_their_noise(given):
+    fitted, drawn = drawn_by_parts(OneVsRestClassifier(Seeded(random_state=given)), random_state=1)
+    assert len(set(drawn)) == 3  # where all clones begin with one state, differences of what is released have no noise
+    assert drawn == drawn_by_parts(OneVsRestClassifier(Seeded(random_state=given)), random_state=1)[1]
+    assert fitted.best_estimator_.estimator.random_state is given or isinstance(given, np.random.RandomState)
+
+
+def test_seeds_that_an_ensemble_hands_on_are_short_and_do_not_leave():
+    fitted, drawn = drawn_by_parts(BaggingClassifier(Seeded(), n_estimators=3))
+    assert len(set(drawn)) == 3
+    assert fitted.best_estimator_._seeds is None  # from these the noise of every part can be made again
+    assert "seeds of 32 bits" in notes_of(fitted)
+
+
+class OtherName(Seeded):
+    def __init__(self, depth=1, rng=None, seed=None):
+        self.depth = depth
+        self.rng = rng
+        self.seed = seed
+
+
+@pytest.mark.parametrize("given", [{"rng": np.random.default_rng(1)}, {"rng": random.Random(1)}, {"seed": 5}])  # noqa: S311
+def test_randomness_by_another_name_is_refused(given):
+    # A clone has a copy of it: the same noise in every trial, and in every run.
+    refused("must not hold randomness", OtherName(**given), {"depth": [1]}, mechanism=ps.Gaussian(sigma=4))
+    refused(
+        "must not hold randomness",
+        make_pipeline(Normalizer(), OtherName(**given)),
+        {"othername__depth": [1]},
+        mechanism="gaussian(sigma=4)",
+    )
 
 
 def test_an_estimator_without_a_name_is_refused():

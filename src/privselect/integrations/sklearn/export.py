@@ -21,11 +21,12 @@ from sklearn.base import BaseEstimator
 from privselect.errors import ParameterError
 
 _GENERATORS = (np.random.RandomState, np.random.Generator, np.random.BitGenerator, random.Random)
+_SEEDS = {"random_state", "_seeds"}  # the second is where ensembles keep those of the estimators they are made of
 _MAIN = "__main__"
 
 
 def to_bytes(estimator: Any) -> bytes:
-    """The estimator; every generator in it is replaced by None, and so is every ``random_state``, also of the estimators it is made of."""
+    """The estimator; every generator in it is replaced by None, and so is every seed, also of the estimators it is made of."""
     buffer = io.BytesIO()
     try:
         _Pickler(buffer, protocol=5).dump(estimator)
@@ -44,12 +45,12 @@ def from_bytes(content: bytes) -> Any:
 
 class _Pickler(pickle.Pickler):
     def reducer_override(self, obj: Any) -> Any:
-        if isinstance(obj, _GENERATORS) or _is_torch_generator(obj):
+        if is_generator(obj):
             return nothing, ()
         if isinstance(obj, type | FunctionType) and obj.__module__ == _MAIN and "<" not in obj.__qualname__:
             return of_main, (obj.__qualname__,)  # which a worker's own main module does not have
-        if isinstance(obj, BaseEstimator) and "random_state" in vars(obj):
-            return copyreg.__newobj__, (type(obj),), {**obj.__getstate__(), "random_state": None}  # type: ignore[attr-defined]
+        if isinstance(obj, BaseEstimator) and (seeds := _SEEDS & vars(obj).keys()):
+            return copyreg.__newobj__, (type(obj),), {**obj.__getstate__(), **dict.fromkeys(seeds)}  # type: ignore[attr-defined]
         return NotImplemented
 
 
@@ -62,5 +63,7 @@ def of_main(name: str) -> Any:
     return reduce(getattr, name.split("."), sys.modules[_MAIN])
 
 
-def _is_torch_generator(value: Any) -> bool:
-    return type(value).__name__ == "Generator" and type(value).__module__.partition(".")[0] == "torch"
+def is_generator(value: Any) -> bool:
+    """Whether it is a generator of random numbers, of whichever library."""
+    of_torch = type(value).__name__ == "Generator" and type(value).__module__.partition(".")[0] == "torch"
+    return isinstance(value, _GENERATORS) or of_torch

@@ -6,8 +6,11 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.ensemble import BaseEnsemble
+from sklearn.pipeline import Pipeline
 
 from privselect.errors import ParameterError
+from privselect.integrations.sklearn.export import is_generator
 from privselect.parameters import shown
 from privselect.tuning.randomness import ENOUGH_BITS
 
@@ -16,28 +19,53 @@ if TYPE_CHECKING:
 
 _WORD = 32  # bits of a seed that scikit-learn takes as a number
 _NAME = "random_state"
+_OTHER_NAMES = {"seed", "random_seed"}
 
 
 def seeds_of(estimator: Any) -> dict[str, Any]:
-    """Every ``random_state`` among the parameters, however deep, as the user gave it."""
-    found = {name: value for name, value in sorted(estimator.get_params(deep=True).items()) if name.rpartition("__")[2] == _NAME}
-    for name, value in found.items():
-        if not (value is None or _is_number(value) or isinstance(value, np.random.RandomState)):
+    """Every ``random_state`` among the parameters, however deep, as the user gave it; refused where randomness has another name."""
+    parameters = sorted(estimator.get_params(deep=True).items())
+    for name, value in parameters:
+        last = name.rpartition("__")[2]
+        if last == _NAME and not (value is None or _is_number(value) or isinstance(value, np.random.RandomState)):
             raise ParameterError(f"`{name}` must be None, a RandomState or a whole number, got {shown(value)}")
-    return found
+        if last != _NAME and (is_generator(value) or (last in _OTHER_NAMES and value is not None)):
+            raise ParameterError(
+                f"`{name}` must not hold randomness, as every trial would have the same noise; an estimator takes it by `{_NAME}`, got some"
+            )
+    return {name: value for name, value in parameters if name.rpartition("__")[2] == _NAME}
 
 
 def bits_of(estimator: Any) -> int:
-    """The least bits that a seed of the estimator has: a number has 32, a generator all that it can hold."""
-    return _WORD if any(_is_number(value) for value in seeds_of(estimator).values()) else ENOUGH_BITS
+    """The least bits that a seed of the estimator has: a number has 32, and so has what one estimator hands to another."""
+    parts = (estimator, *estimator.get_params(deep=True).values())
+    seeds = seeds_of(estimator)
+    own = own_names(estimator)
+    short = any(_is_number(seeds[name]) for name in own) or any(name not in own for name in seeds)
+    return _WORD if short or any(isinstance(part, BaseEnsemble) for part in parts) else ENOUGH_BITS
 
 
 def seed(estimator: Any, randomness: Randomness) -> None:
-    """Fresh randomness for each: a fixed number would give every trial the same noise."""
-    fresh = {
-        name: randomness.integer(_WORD) if _is_number(value) else randomness.random_state() for name, value in seeds_of(estimator).items()
-    }
+    """Fresh randomness for each: a fixed number would give every trial the same noise.
+
+    An estimator that another one clones before fitting keeps none: every clone would begin with the same state, and their noise would
+    be the same. Without one it draws from the generators of the process, which are the trial's own, or from the operating system.
+    """
+    own = own_names(estimator)
+    fresh = {name: _fresh(value, randomness) if name in own else None for name, value in seeds_of(estimator).items()}
     estimator.set_params(**fresh)
+
+
+def own_names(estimator: Any, prefix: str = "") -> frozenset[str]:
+    """The names of those seeds that one fit uses once: the estimator's own, and of a pipeline those of its steps."""
+    own = {prefix + _NAME} if _NAME in estimator.get_params(deep=False) else set()
+    for name, step in estimator.steps if isinstance(estimator, Pipeline) else ():
+        own |= own_names(step, f"{prefix}{name}__") if hasattr(step, "get_params") else set()
+    return frozenset(own)
+
+
+def _fresh(value: Any, randomness: Randomness) -> Any:
+    return randomness.integer(_WORD) if _is_number(value) else randomness.random_state()
 
 
 def _is_number(value: Any) -> bool:
