@@ -36,7 +36,7 @@ Y = (X.sum(axis=1) > 0).astype(int)
 Y3 = np.arange(200) % 3
 SOFTMAX = PrivateSoftmax(noise_multiplier=4.0, sampling_probability=1.0, steps=4, records=200)
 SPACE = {"learning_rate": stats.loguniform(0.1, 10)}
-GIVEN = {"count": ps.Geometric(mean=2), "delta": 1e-5, "validation": "covered", "ledger": None}
+GIVEN = {"count": ps.Geometric(mean=2), "delta": 1e-5, "validation": (X, Y), "ledger": None}
 
 
 def search(estimator=SOFTMAX, space=SPACE, **given):
@@ -140,8 +140,22 @@ def test_a_mechanism_that_depends_on_what_cannot_be_listed_must_be_given():
 def test_a_declared_mechanism_that_is_less_than_the_estimators_is_refused():
     refused("not certain to cover|must cover what", mechanism=ps.DPSGD(9.0, 1.0, 4))
     refused("must cover what the estimator says", space={"steps": [2, 4]}, mechanism=lambda _: ps.DPSGD(4.0, 1.0, 2))
+    for space in ({"steps": [2, 4]}, {"noise_multiplier": stats.uniform(1, 3)}):
+        less = ps.DPSGD(9.0, 1.0, 4)
+        refused("must cover what the estimator says", space=space, mechanism=less, mechanism_of=lambda _, less=less: less)
     refused("must say what one trial leaks", estimator=LogisticRegression(), space={"C": [1.0]})
     assert mechanism_of(search(mechanism="dpsgd(noise_multiplier=3, sampling_probability=1, steps=4)").fit(X, Y))
+
+
+def test_a_score_on_the_training_data_is_not_covered_by_the_fit_alone():
+    given = {"validation": "covered"}
+    refused("`mechanism` must account for the score as well .* says of itself is its fit alone, .* got none", **given)
+    for mechanism in (SOFTMAX.mechanism, str(SOFTMAX.mechanism), ps.DPSGD(9.0, 1.0, 4), lambda _: SOFTMAX.mechanism):
+        refused("must account for the score as well", mechanism=mechanism, **given)
+    refused("must account for the score as well", mechanism=ps.Composed((ps.DPSGD(9.0, 1.0, 4), ps.Gaussian(sigma=9))), **given)
+    both = ps.Composed((SOFTMAX.mechanism, ps.Gaussian(sigma=9)))
+    assert mechanism_of(search(mechanism=both, **given).fit(X, Y)) == str(both)
+    assert mechanism_of(search(mechanism=lambda _: both, **given).fit(X, Y)) == str(both)
 
 
 def test_a_hold_out_is_accounted_for_beside_the_training():
@@ -560,7 +574,9 @@ def test_a_pipeline_around_the_search_is_seen():
     with pytest.raises(ParameterError, match="got 'scaler'"):
         Pipeline([("scaler", StandardScaler()), ("rest", Pipeline([("rows", Normalizer()), ("search", search())]))]).fit(X, Y)
     declared = Pipeline([("scaler", StandardScaler()), ("search", search(covered=("scaler",)))]).fit(X, Y)
-    assert "the step 'scaler' learns from the data" in notes_of(declared[-1])
+    # No mechanism of a trial can cover what is done once before: where K is 0 the scaler is there all the same.
+    assert "the step 'scaler' before the search learns from the data once" in notes_of(declared[-1])
+    assert "is not in this certificate" in notes_of(declared[-1])
     plain = Pipeline([("rows", Normalizer()), ("search", search())]).fit(X, Y)
     assert plain.predict(X).shape == (200,)
     assert "before it reached the search is not covered" in notes_of(plain[-1])

@@ -20,6 +20,15 @@ if TYPE_CHECKING:
 
 _FITS = {"fit", "fit_transform", "fit_predict", "_fit"}
 
+_INSIDE = (
+    "a step of the estimator learns from the private data and no mechanism covers it, got {name!r}; use one that learns nothing, fit it on "
+    "public data, or declare that the mechanism covers it with covered=({name!r},)"
+)
+_BEFORE = (
+    "a step before the search learns from the private data and no mechanism covers it, got {name!r}; use one that learns nothing, fit it "
+    "on public data, or declare with covered=({name!r},) that it is private and that you add what it leaks to the certificate"
+)
+
 
 def read_covered(given: Any) -> tuple[str, ...]:
     """Names of steps."""
@@ -31,7 +40,7 @@ def read_covered(given: Any) -> tuple[str, ...]:
 
 def check_steps(estimator: Any, covered: tuple[str, ...]) -> tuple[str, ...]:
     """Refuse an estimator with steps that learn in the clear; which of the declared names were needed."""
-    return _needed([*_learning(estimator)], covered, "a step of the estimator")
+    return _needed([*_learning(estimator)], covered, _INSIDE)
 
 
 def check_around(search: Any, covered: tuple[str, ...]) -> tuple[str, ...]:
@@ -50,7 +59,7 @@ def check_around(search: Any, covered: tuple[str, ...]) -> tuple[str, ...]:
             search = owner if places else search
             learning += [path for name, step in owner.steps[: places[0] if places else 0] for path in _paths(name, step)]
         frame = frame.f_back
-    return _needed(learning, covered, "a step before the search")
+    return _needed(learning, covered, _BEFORE)
 
 
 def private_part(estimator: Any) -> Any:
@@ -60,13 +69,10 @@ def private_part(estimator: Any) -> Any:
     return estimator
 
 
-def _needed(learning: list[tuple[str, ...]], covered: tuple[str, ...], what: str) -> tuple[str, ...]:
+def _needed(learning: list[tuple[str, ...]], covered: tuple[str, ...], refusal: str) -> tuple[str, ...]:
     for path in learning:
         if not any(name in path for name in covered):
-            raise ParameterError(
-                f"{what} learns from the private data and no mechanism covers it, got {path[-1]!r}; use one that learns nothing, fit it on "
-                f"public data, or declare that the mechanism covers it with covered=({path[-1]!r},)"
-            )
+            raise ParameterError(refusal.format(name=path[-1]))
     return tuple(name for name in covered if any(name in path for path in learning))
 
 

@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
 
+from privselect.certificates.private_score import COVERED as SCORE_COVERED
 from privselect.errors import ParameterError
 from privselect.integrations.sklearn import export
 from privselect.integrations.sklearn.columns import read_held
@@ -17,7 +18,7 @@ from privselect.integrations.sklearn.description import plan_name
 from privselect.integrations.sklearn.laws import read_space
 from privselect.integrations.sklearn.pipeline import check_around, check_steps, private_part, read_covered
 from privselect.integrations.sklearn.seeds import bits_of, seeds_of
-from privselect.integrations.sklearn.stated import told_mechanism, told_notes
+from privselect.integrations.sklearn.stated import more_than_the_fit, told_mechanism, told_notes
 from privselect.integrations.sklearn.trial import Trial
 from privselect.integrations.sklearn.validation import HoldOut, read_validation
 from privselect.mechanisms import Disjoint, Mechanism
@@ -44,6 +45,7 @@ BEFORE = "what happened to the data before it reached the search is not covered"
 LABELS = "the set of labels is taken from the data, and so is declared to be public"
 STEPS = "that steps which learn nothing treat each record by itself is declared by the user, not checked"
 COVERED = "the step {name!r} learns from the data; that the mechanism covers it is declared by the user, not checked"
+AROUND = "the step {name!r} before the search learns from the data once, outside of the trials: what it leaks is not in this certificate"
 WEIGHTS = "records have weights; that the mechanism holds for these weights is declared by the user"
 
 
@@ -56,6 +58,9 @@ def described_run(search: Any, records: Records) -> dict[str, Any]:
     inside, around = check_steps(estimator, covered), check_around(search, covered)
     # What the last step says of itself is not what a trial leaks where the steps before it learn as well.
     own = None if inside else told_mechanism(estimator)
+    mechanism = parse(search.mechanism) if isinstance(search.mechanism, str) else search.mechanism
+    if own is not None and validation.score == SCORE_COVERED:  # nor where the score is one more look at the records
+        mechanism, own = _with_the_score(mechanism, own, space), None
     held = search.validation
     name = plan_name(
         estimator,
@@ -65,19 +70,20 @@ def described_run(search: Any, records: Records) -> dict[str, Any]:
         else held,
         weighted=records.weights is not None,
     )
-    notes = (*_notes(search, estimator, records), *(COVERED.format(name=step) for step in (*inside, *around)), *validation.notes)
+    steps = (*(COVERED.format(name=step) for step in inside), *(AROUND.format(name=step) for step in around))
+    notes = (*_notes(search, estimator, records), *steps, *validation.notes)
     trial = Trial(estimator, validation, name, _constant(own, space), own, notes)
-    return {"objective": trial, "space": space, **_conditions(search, trial, space)}
+    return {"objective": trial, "space": space, **_conditions(search, trial, space, mechanism)}
 
 
-def _conditions(search: Any, trial: Trial, space: Space) -> dict[str, Any]:
+def _conditions(search: Any, trial: Trial, space: Space, mechanism: Any) -> dict[str, Any]:
     noise = trial.validation.score.noise if isinstance(trial.validation.score, NoisyCount) else None
     given = dict(search.options or {})
     for name in given:
         if name in search.get_params(deep=False) or name in {"insecure_seed", "seed_bits", "executor", "workers", "export", "fallback"}:
             raise ParameterError(f"`options` must hold what the search has no parameter for, such as timeout, got {shown(name)}")
     return {
-        "mechanism": _mechanism(search.mechanism, noise, trial.mechanism_of),
+        "mechanism": _mechanism(mechanism, noise, trial.mechanism_of),
         "count": search.count,
         "score": trial.validation.score,
         "delta": search.delta,
@@ -150,38 +156,45 @@ def _looked_at(space: Space) -> list[Candidate]:
     return [space.draw(Stream(derived(bytes(32), "look", number))) for number in range(_LOOKED_AT)]
 
 
-def _mechanism(given: Any, noise: Mechanism | None, own: Callable[[Candidate], Mechanism] | None) -> Any:
+def _with_the_score(given: Any, own: MechanismOf, space: Space) -> Any:
+    """The mechanism, refused where it is certain not to cover a score on the training data beside the fit."""
+    if callable(given) and not isinstance(given, Mechanism):
+        return functools.partial(more_than_the_fit, given, own)
+    for candidate in _looked_at(space):
+        more_than_the_fit(given, own, candidate)
+    return given
+
+
+def _mechanism(mechanism: Any, noise: Mechanism | None, own: Callable[[Candidate], Mechanism] | None) -> Any:
     """A mechanism is that of the training; with a hold-out that of a whole trial is both parts, each on records of its own."""
-    mechanism = parse(given) if isinstance(given, str) else given
     if noise is not None and isinstance(mechanism, Mechanism):
         return mechanism if isinstance(mechanism, Disjoint) and noise in mechanism.parts else Disjoint((mechanism, noise))
     if own is not None and callable(mechanism) and not isinstance(mechanism, Mechanism):
-        return _held_against(mechanism, own)
+        return functools.partial(_not_less, mechanism, own)
     return mechanism
 
 
-def _held_against(given: Callable[[Candidate], Any], own: Callable[[Candidate], Mechanism]) -> Callable[[Candidate], Any]:
-    """The user's function, where it does not say less than the estimator does."""
-
-    def mechanism(candidate: Candidate) -> Any:
-        said = given(candidate)
-        if isinstance(said, Mechanism) and not leaks_at_most(own(candidate), said):
-            raise ParameterError(f"`mechanism` must cover what the estimator says that it runs, {own(candidate)}, got {shown(str(said))}")
-        return said
-
-    return mechanism
+def _not_less(given: Callable[[Candidate], Any], own: Callable[[Candidate], Mechanism], candidate: Candidate) -> Any:
+    """What the user's function says, where that is not less than what the estimator does."""
+    said = given(candidate)
+    if isinstance(said, Mechanism) and not leaks_at_most(own(candidate), said):
+        raise ParameterError(f"`mechanism` must cover what the estimator says that it runs, {own(candidate)}, got {shown(str(said))}")
+    return said
 
 
 def _checked_by(search: Any, trial: Trial, space: Space) -> Any:
     """By what each candidate is held against a mechanism that covers them all."""
-    if search.mechanism_of is not None or callable(search.mechanism) or not _depends_on_unlisted(trial.mechanism_of, space):
+    own = trial.mechanism_of
+    if search.mechanism_of is not None and own is not None:
+        return functools.partial(_not_less, search.mechanism_of, own)
+    if search.mechanism_of is not None or callable(search.mechanism) or not _depends_on_unlisted(own, space):
         return search.mechanism_of
     if search.mechanism is None:
         raise ParameterError(
             "`mechanism` must be one that covers every candidate where what the estimator leaks depends on a parameter with more values "
             "than can be listed, got none"
         )
-    return trial.mechanism_of
+    return own
 
 
 def _whole_trial(given: Any, noise: Mechanism | None) -> Any:
