@@ -319,6 +319,16 @@ def test_labels_are_public_by_declaration():
     refused("has no parameter `classes`", LogisticRegression(), {"C": [1.0]}, classes=[0, 1], mechanism=ps.Gaussian(sigma=4))
 
 
+def test_one_record_cannot_change_the_kind_of_all_labels():
+    mixed = [*Y[:-1].tolist(), "a"]  # of which numpy makes texts, none of them the class 0 or 1
+    softmax = clone(SOFTMAX).set_params(classes=[0, 1])
+    for fit in (softmax.fit, search(softmax).fit, search(softmax, validation=HoldOut(fraction=0.2, sigma=3)).fit):
+        with pytest.raises(ParameterError, match="`y` must hold labels of one kind, numbers or texts, got several"):
+            fit(X, mixed)
+    refused("labels of one kind", softmax, validation=HoldOut(X=X, y=mixed, sigma=3))
+    assert softmax.fit(X, [*Y[:-2].tolist(), True, np.float64(1.0)]).classes_.tolist() == [0, 1]
+
+
 def test_weights_are_passed_on_or_refused():
     with pytest.raises(ParameterError, match="the fit of PrivateSoftmax takes none"):
         search().fit(X, Y, sample_weight=np.ones(200))
@@ -484,6 +494,18 @@ def test_processes_release_what_one_process_does():
 
 
 # -- the ledger -----------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_pickled_search_leaves_its_private_records_behind():
+    canary = 0x4711_4711_4711_0000 + np.arange(len(X))
+    for held in (HoldOut(X=X * 1.5, y=Y, sigma=3), HoldOut(fraction=0.2, sigma=3, ids=canary)):
+        fitted = search(validation=held, count=ps.Fixed(1)).fit(X, Y)
+        content = pickle.dumps(fitted)
+        assert (X[7] * 1.5).tobytes() not in content
+        assert canary[:2].tobytes() not in content
+        assert np.array_equal(pickle.loads(content).predict(X), fitted.predict(X))  # noqa: S301
+        assert fitted.validation is held
+        assert pickle.dumps(clone(fitted)) != content  # one to be fitted, as workers of a program get it, has all
 
 
 def test_a_second_fit_of_the_same_plan_must_be_asked_for(tmp_path):

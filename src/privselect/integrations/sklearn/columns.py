@@ -15,6 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, has_fit_parameter, validate_data
 
 from privselect.errors import ParameterError
+from privselect.integrations.sklearn.labels import check_labels
 from privselect.integrations.sklearn.pipeline import private_part
 from privselect.integrations.sklearn.stated import is_of_diffprivlib
 from privselect.integrations.sklearn.validation import HoldOut, record_ids
@@ -68,6 +69,7 @@ def read_synthetic(search: Any) -> dict[str, Any]:
 
 
 def _validated(search: Any, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:  # noqa: N803
+    check_labels(y)
     tags = get_tags(search)
     is_frame = hasattr(X, "iloc")
     composed = isinstance(search.estimator, Pipeline | ColumnTransformer | FeatureUnion)

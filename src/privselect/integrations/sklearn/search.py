@@ -18,7 +18,7 @@ from privselect.integrations.sklearn.columns import read_columns, read_synthetic
 from privselect.integrations.sklearn.refusals import check_no_folds, check_no_refit, explained, hidden
 from privselect.integrations.sklearn.run import described_run
 from privselect.integrations.sklearn.seeds import seeds_of
-from privselect.integrations.sklearn.validation import scorer_of
+from privselect.integrations.sklearn.validation import HoldOut, scorer_of
 from privselect.parameters import shown
 from privselect.tuning.runs import DEFAULT
 from privselect.tuning.tune import described, tune
@@ -116,6 +116,12 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         for name in ("estimator_type", "classifier_tags", "regressor_tags", "transformer_tags", "target_tags", "input_tags"):
             setattr(tags, name, deepcopy(getattr(inner, name)))
         return tags
+
+    def __getstate__(self) -> Any:
+        """Of a fitted search, without a hold-out's records: who pickles it means to hand on what was released."""
+        state = super().__getstate__()
+        held = self.validation
+        return {**state, "validation": held.without_records()} if "release_" in state and isinstance(held, HoldOut) else state
 
     def fit(self, X: Any, y: Any = None, **fit_params: Any) -> PrivateSearch:  # noqa: N803 - scikit-learn's name
         """Run the search on these records; ``sample_weight`` is all that ``fit_params`` may hold."""

@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from privselect.integrations.sklearn.labels import check_labels
 from privselect.mechanisms import DPSGD
 from privselect.tuning.rows import rows_of
 from privselect.tuning.softmax import NOTES, SoftmaxDPSGD
@@ -73,6 +74,7 @@ class PrivateSoftmax(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any) -> PrivateSoftmax:  # noqa: N803 - scikit-learn's name
         """Train on the records; what is kept of them is private."""
+        check_labels(y)
         X, y = validate_data(self, X, y, dtype="numeric")  # noqa: N806
         check_classification_targets(y)
         classes = np.unique(y if self.classes is None else self.classes)

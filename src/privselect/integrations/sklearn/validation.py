@@ -50,6 +50,10 @@ class HoldOut:
     def __repr__(self) -> str:
         return f"HoldOut(sigma={shown(self.sigma)})"  # never the records
 
+    def without_records(self) -> HoldOut:
+        """All but what is private."""
+        return HoldOut(sigma=self.sigma, fraction=self.fraction)
+
     def check(self) -> None:
         """Given apart, or split off, and not both."""
         apart = self.X is not None and self.y is not None
