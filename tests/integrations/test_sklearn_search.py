@@ -17,6 +17,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import make_scorer, roc_auc_score
 from sklearn.model_selection import KFold, cross_val_score
 from sklearn.multiclass import OneVsRestClassifier
+from sklearn.multioutput import MultiOutputClassifier
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, Normalizer, StandardScaler
 from sklearn.utils import check_random_state
@@ -25,6 +26,7 @@ import privselect as ps
 from privselect.errors import AbortedError, LedgerError, ParameterError
 from privselect.integrations import HoldOut, PrivateSearch, PrivateSoftmax
 from privselect.integrations.sklearn import laws
+from privselect.integrations.sklearn.columns import read_columns
 from privselect.integrations.sklearn.export import from_bytes, to_bytes
 from privselect.integrations.sklearn.validation import record_ids
 from privselect.tuning.streams import Stream, derived
@@ -143,6 +145,7 @@ def test_a_declared_mechanism_that_is_less_than_the_estimators_is_refused():
     for space in ({"steps": [2, 4]}, {"noise_multiplier": stats.uniform(1, 3)}):
         less = ps.DPSGD(9.0, 1.0, 4)
         refused("must cover what the estimator says", space=space, mechanism=less, mechanism_of=lambda _, less=less: less)
+    refused("every candidate must say what its fit leaks", make_pipeline(Normalizer(), SOFTMAX), {"privatesoftmax": ["passthrough"]})
     refused("must say what one trial leaks", estimator=LogisticRegression(), space={"C": [1.0]})
     assert mechanism_of(search(mechanism="dpsgd(noise_multiplier=3, sampling_probability=1, steps=4)").fit(X, Y))
 
@@ -200,6 +203,9 @@ def test_a_score_that_one_record_may_move_by_more_is_refused_with_a_hold_out(sco
     [
         (None, r"must say what candidates are compared on: \(X, y\).*HoldOut.*'covered'.*got none"),
         ("public", "must say what .* got 'public'"),
+        ([X, Y], "got a list$"),
+        ((X, Y + 5), "must have labels that the records have too"),
+        ((X, np.where(Y, "a", "b")), "must have labels that the records have too"),
         (HoldOut(sigma=3), "needs both `X` and `y`, or else `fraction`"),
         (HoldOut(X=X, sigma=3), "needs both"),
         (HoldOut(X=X, y=Y, fraction=0.2, sigma=3), "not both ways"),
@@ -229,6 +235,20 @@ def test_the_id_of_a_record_depends_on_that_record_alone():
     for others in (np.array([[1, 2], [0.5, 4]]), np.array([[1, 2], ["a", 4]], dtype=object), np.array([[1, 2], [None, 4]], dtype=object)):
         assert record_ids({"X": others})[0] == record_ids({"X": whole})[0]
     assert record_ids({"X": np.array([["a"], ["b"]])})[0] == record_ids({"X": np.array([["a"], ["long"]])})[0]
+
+
+def test_one_id_does_not_change_the_others():
+    numbers = list(range(len(X)))
+    sides = [read_columns(search(validation=HoldOut(fraction=0.2, sigma=3, ids=ids)), X, Y).ids for ids in (numbers, [*numbers[:-1], "a"])]
+    assert sides[0][:-1] == sides[1][:-1]
+
+
+def test_several_outputs_are_counted_where_all_are_right():
+    held = HoldOut(fraction=0.2, sigma=3)
+    counted = search(
+        MultiOutputClassifier(Seeded()), {"estimator__depth": [1]}, mechanism=ps.Gaussian(sigma=4), validation=held, count=ps.Fixed(1)
+    )
+    assert counted.fit(X, np.column_stack([Y, Y])).best_score_ is not None
 
 
 def test_ids_that_are_given_decide_the_side():
@@ -288,6 +308,7 @@ def test_results_that_would_tell_are_not_there(name):
         ({"count": 10}, "`count` must be a law of K"),
         ({"options": {"insecure_seed": 1}}, "`options` must hold .* got 'insecure_seed'"),
         ({"options": {"nothing": 1}}, "`nothing` is no option of tune"),
+        ({"options": 5}, "`options` must be None or a dict, got 5"),
         ({"covered": "scaler"}, "`covered` must be the names"),
         ({"estimator": None}, "`estimator` must be an estimator"),
         ({"estimator": search()}, "must not be or hold a PrivateSearch"),
@@ -325,6 +346,9 @@ def test_one_record_cannot_change_the_kind_of_all_labels():
     for fit in (softmax.fit, search(softmax).fit, search(softmax, validation=HoldOut(fraction=0.2, sigma=3)).fit):
         with pytest.raises(ParameterError, match="`y` must hold labels of one kind, numbers or texts, got several"):
             fit(X, mixed)
+    refused("`classes` must hold labels of one kind", classes=[0, "a"])
+    with pytest.raises(ParameterError, match="`classes` must hold labels of one kind"):
+        clone(SOFTMAX).set_params(classes=[0, "a"]).fit(X, Y)
     refused("labels of one kind", softmax, validation=HoldOut(X=X, y=mixed, sigma=3))
     assert softmax.fit(X, [*Y[:-2].tolist(), True, np.float64(1.0)]).classes_.tolist() == [0, 1]
 

@@ -69,7 +69,7 @@ def read_synthetic(search: Any) -> dict[str, Any]:
 
 
 def _validated(search: Any, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:  # noqa: N803
-    check_labels(y)
+    check_labels("y", y)
     tags = get_tags(search)
     is_frame = hasattr(X, "iloc")
     composed = isinstance(search.estimator, Pipeline | ColumnTransformer | FeatureUnion)
@@ -109,6 +109,7 @@ def _classes(search: Any, y: Any) -> Any:
         return None
     own = getattr(private_part(search.estimator), "classes", None)
     known = own if search.classes is None else search.classes
+    check_labels("classes", known)
     classes = np.unique(y if known is None else known)
     if len(classes) < 2:
         raise ValueError(f"a classifier needs at least 2 classes; the data, or `classes`, has {len(classes)} class")
@@ -121,6 +122,7 @@ def _ids(search: Any, X: Any, y: Any) -> Any:  # noqa: N803
         return None
     if held.ids is None:
         return record_ids({"X": X} if y is None else {"X": X, "y": y})
-    ids = np.asarray(held.ids).tolist()
+    # A list as it is: numpy would make texts of all its ids where one is a text, and that record would move all others.
+    ids = list(held.ids) if isinstance(held.ids, list | tuple) else np.asarray(held.ids).tolist()
     check_consistent_length(X, ids)
     return ids

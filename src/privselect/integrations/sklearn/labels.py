@@ -10,10 +10,10 @@ import numpy as np
 from privselect.errors import ParameterError
 
 
-def check_labels(y: Any) -> None:
+def check_labels(name: str, y: Any) -> None:
     """Refuse a list of numbers and texts: numpy makes texts of them all, so that one record would change every label."""
     if isinstance(y, list | tuple) and len({_kind(label) for label in y}) > 1:
-        raise ParameterError("`y` must hold labels of one kind, numbers or texts, got several")
+        raise ParameterError(f"`{name}` must hold labels of one kind, numbers or texts, got several")
 
 
 def _kind(label: Any) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import joblib  # type: ignore[import-untyped]
+import numpy as np
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
@@ -54,6 +56,7 @@ def described_run(search: Any, records: Records) -> dict[str, Any]:
     estimator = _readied(search, records)
     space = read_space(search.param_distributions, estimator)
     validation = read_validation(search.validation, search.scoring, estimator, functools.partial(read_held, search))
+    _check_labels_known(validation.records, records.classes)
     covered = read_covered(search.covered)
     inside, around = check_steps(estimator, covered), check_around(search, covered)
     # What the last step says of itself is not what a trial leaks where the steps before it learn as well.
@@ -78,6 +81,8 @@ def described_run(search: Any, records: Records) -> dict[str, Any]:
 
 def _conditions(search: Any, trial: Trial, space: Space, mechanism: Any) -> dict[str, Any]:
     noise = trial.validation.score.noise if isinstance(trial.validation.score, NoisyCount) else None
+    if not isinstance(search.options, Mapping | None):
+        raise ParameterError(f"`options` must be None or a dict, got {shown(search.options)}")
     given = dict(search.options or {})
     for name in given:
         if name in search.get_params(deep=False) or name in {"insecure_seed", "seed_bits", "executor", "workers", "export", "fallback"}:
@@ -118,6 +123,12 @@ def _readied(search: Any, records: Records) -> Any:
     if search.classes is not None and name is None:
         raise ParameterError(f"`classes` must be None, as {type(private_part(estimator)).__name__} has no parameter `classes`")
     return estimator if name is None or records.classes is None else estimator.set_params(**{name: records.classes})
+
+
+def _check_labels_known(public: tuple[Any, Any] | None, classes: Any) -> None:
+    """Where no label is a class no candidate is ever right, or every trial fails without a word."""
+    if public is not None and classes is not None and public[1] is not None and not np.isin(public[1], classes).any():
+        raise ParameterError("`validation` must have labels that the records have too, got none of them")
 
 
 def _labels_parameter(estimator: Any) -> str | None:

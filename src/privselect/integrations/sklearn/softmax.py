@@ -74,7 +74,8 @@ class PrivateSoftmax(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any) -> PrivateSoftmax:  # noqa: N803 - scikit-learn's name
         """Train on the records; what is kept of them is private."""
-        check_labels(y)
+        check_labels("y", y)
+        check_labels("classes", self.classes)
         X, y = validate_data(self, X, y, dtype="numeric")  # noqa: N806
         check_classification_targets(y)
         classes = np.unique(y if self.classes is None else self.classes)

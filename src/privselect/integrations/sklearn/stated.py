@@ -30,7 +30,9 @@ class MechanismOf:
             from privselect.integrations.diffprivlib import mechanism_from_estimator
 
             return mechanism_from_estimator(part)
-        mechanism: Mechanism = part.mechanism
+        mechanism = getattr(part, "mechanism", None)
+        if not isinstance(mechanism, Mechanism):
+            raise ParameterError("every candidate must say what its fit leaks where the estimator does, got one that has no `mechanism`")
         return mechanism
 
 

@@ -75,7 +75,8 @@ class Answers:
         """One true or false for each record."""
         if self.function is not None:
             return self.function(estimator, records["X"], records["y"])
-        return np.asarray(estimator.predict(records["X"]) == np.asarray(records["y"]))
+        right = np.asarray(estimator.predict(records["X"]) == np.asarray(records["y"]))
+        return right if right.ndim < 2 else right.all(axis=1)  # of several outputs all must be right
 
 
 @dataclass(frozen=True, repr=False)
@@ -99,7 +100,12 @@ def read_validation(given: Any, scoring: Any, estimator: Any, checked: Callable[
     if isinstance(given, tuple) and len(given) == 2:
         public = checked(*given)
         return Validation(PUBLIC, check_scoring(estimator, scoring), (public["X"], public.get("y")))
-    raise ParameterError(f"{_CHOICES}; got {'none' if given is None else shown(given)}")
+    raise ParameterError(f"{_CHOICES}; got {_without_content(given)}")
+
+
+def _without_content(given: Any) -> str:
+    """What was given, but for records."""
+    return "none" if given is None else shown(given) if isinstance(given, str) else f"a {type(given).__name__}"
 
 
 def _counted(given: HoldOut, scoring: Any, estimator: Any, checked: Callable[[Any, Any], Columns]) -> Validation:
