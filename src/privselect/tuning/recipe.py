@@ -89,7 +89,7 @@ class Recipe:
 
     def _fault(self, candidate: Candidate) -> str | None:
         if self.mixed is not None and not leaks_at_most(_of(self.mixed, candidate), _of(self.mixed, self.space.finite_part(candidate))):
-            return "the mechanism of a candidate is not certain to leak at most the one that was accounted for"
+            return "the mechanism of a candidate is not certain to leak at most the one that was accounted for; give one that covers all"
         if self.mechanism_of is not None and not leaks_at_most(_of(self.mechanism_of, candidate), self.mechanism):
             return f"a candidate of the space runs a mechanism that {shown(str(self.mechanism))} is not certain to cover"
         return None

@@ -12,32 +12,21 @@ from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
 
-from privselect.certificates.private_score import COVERED as SCORE_COVERED
 from privselect.errors import ParameterError
 from privselect.integrations.sklearn import export
+from privselect.integrations.sklearn.account import account
 from privselect.integrations.sklearn.columns import read_held
 from privselect.integrations.sklearn.description import plan_name
 from privselect.integrations.sklearn.laws import read_space
 from privselect.integrations.sklearn.pipeline import check_around, check_steps, private_part, read_covered
 from privselect.integrations.sklearn.seeds import bits_of, seeds_of
-from privselect.integrations.sklearn.stated import more_than_the_fit, told_mechanism, told_notes
+from privselect.integrations.sklearn.stated import told_mechanism, told_notes
 from privselect.integrations.sklearn.trial import Trial
 from privselect.integrations.sklearn.validation import HoldOut, read_validation
-from privselect.mechanisms import Disjoint, Mechanism
 from privselect.parameters import check_number, shown, whole
-from privselect.text import parse
-from privselect.tuning.domination import leaks_at_most
-from privselect.tuning.scores import NoisyCount
-from privselect.tuning.streams import Stream, derived
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from privselect.integrations.sklearn.columns import Records
-    from privselect.integrations.sklearn.stated import MechanismOf
-    from privselect.tuning.space import Candidate, Space
-
-_LOOKED_AT = 50  # candidates, to see whether the mechanism depends on what is searched
 
 ATTRIBUTES = (
     "every fitted attribute of the released estimator leaves with it; that the mechanism covers all of them is declared by the user"
@@ -61,9 +50,7 @@ def described_run(search: Any, records: Records) -> dict[str, Any]:
     inside, around = check_steps(estimator, covered), check_around(search, covered)
     # What the last step says of itself is not what a trial leaks where the steps before it learn as well.
     own = None if inside else told_mechanism(estimator)
-    mechanism = parse(search.mechanism) if isinstance(search.mechanism, str) else search.mechanism
-    if own is not None and validation.score == SCORE_COVERED:  # nor where the score is one more look at the records
-        mechanism, own = _with_the_score(mechanism, own, space), None
+    found = account(search, own, validation, space)
     held = search.validation
     name = plan_name(
         estimator,
@@ -75,12 +62,12 @@ def described_run(search: Any, records: Records) -> dict[str, Any]:
     )
     steps = (*(COVERED.format(name=step) for step in inside), *(AROUND.format(name=step) for step in around))
     notes = (*_notes(search, estimator, records), *steps, *validation.notes)
-    trial = Trial(estimator, validation, name, _constant(own, space), own, notes)
-    return {"objective": trial, "space": space, **_conditions(search, trial, space, mechanism)}
+    trial = Trial(estimator, validation, name, found.own, notes)
+    told = {"mechanism": found.mechanism, "mechanism_of": found.mechanism_of}
+    return {"objective": trial, "space": space, **told, **_conditions(search, trial)}
 
 
-def _conditions(search: Any, trial: Trial, space: Space, mechanism: Any) -> dict[str, Any]:
-    noise = trial.validation.score.noise if isinstance(trial.validation.score, NoisyCount) else None
+def _conditions(search: Any, trial: Trial) -> dict[str, Any]:
     if not isinstance(search.options, Mapping | None):
         raise ParameterError(f"`options` must be None or a dict, got {shown(search.options)}")
     given = dict(search.options or {})
@@ -88,7 +75,6 @@ def _conditions(search: Any, trial: Trial, space: Space, mechanism: Any) -> dict
         if name in search.get_params(deep=False) or name in {"insecure_seed", "seed_bits", "executor", "workers", "export", "fallback"}:
             raise ParameterError(f"`options` must hold what the search has no parameter for, such as timeout, got {shown(name)}")
     return {
-        "mechanism": _mechanism(mechanism, noise, trial.mechanism_of),
         "count": search.count,
         "score": trial.validation.score,
         "delta": search.delta,
@@ -96,7 +82,6 @@ def _conditions(search: Any, trial: Trial, space: Space, mechanism: Any) -> dict
         "fallback": None,
         "export": export.to_bytes,
         "declared": search.declared,
-        "mechanism_of": _whole_trial(_checked_by(search, trial, space), noise),
         "insecure_seed": _seed(search.random_state),
         "seed_bits": bits_of(trial.estimator),
         "ledger": search.ledger,
@@ -149,71 +134,6 @@ def _notes(search: Any, estimator: Any, records: Records) -> tuple[str, ...]:
         WEIGHTS: records.weights is not None,
     }
     return (*(note for note, holds in said.items() if holds), *told_notes(estimator))
-
-
-def _constant(own: MechanismOf | None, space: Space) -> Mechanism | None:
-    """The mechanism where it seems to be that of every candidate; each one that is drawn is held against it."""
-    found = set() if own is None else {own(candidate) for candidate in _looked_at(space)}
-    return found.pop() if len(found) == 1 else None
-
-
-def _depends_on_unlisted(own: Callable[[Candidate], Mechanism] | None, space: Space) -> bool:
-    """Whether what the estimator leaks is seen to depend on a parameter with more values than can be listed."""
-    return own is not None and any(own(candidate) != own(space.finite_part(candidate)) for candidate in _looked_at(space))
-
-
-def _looked_at(space: Space) -> list[Candidate]:
-    """Some candidates that have nothing to do with those of the run."""
-    return [space.draw(Stream(derived(bytes(32), "look", number))) for number in range(_LOOKED_AT)]
-
-
-def _with_the_score(given: Any, own: MechanismOf, space: Space) -> Any:
-    """The mechanism, refused where it is certain not to cover a score on the training data beside the fit."""
-    if callable(given) and not isinstance(given, Mechanism):
-        return functools.partial(more_than_the_fit, given, own)
-    for candidate in _looked_at(space):
-        more_than_the_fit(given, own, candidate)
-    return given
-
-
-def _mechanism(mechanism: Any, noise: Mechanism | None, own: Callable[[Candidate], Mechanism] | None) -> Any:
-    """A mechanism is that of the training; with a hold-out that of a whole trial is both parts, each on records of its own."""
-    if noise is not None and isinstance(mechanism, Mechanism):
-        return mechanism if isinstance(mechanism, Disjoint) and noise in mechanism.parts else Disjoint((mechanism, noise))
-    if own is not None and callable(mechanism) and not isinstance(mechanism, Mechanism):
-        return functools.partial(_not_less, mechanism, own)
-    return mechanism
-
-
-def _not_less(given: Callable[[Candidate], Any], own: Callable[[Candidate], Mechanism], candidate: Candidate) -> Any:
-    """What the user's function says, where that is not less than what the estimator does."""
-    said = given(candidate)
-    if isinstance(said, Mechanism) and not leaks_at_most(own(candidate), said):
-        raise ParameterError(f"`mechanism` must cover what the estimator says that it runs, {own(candidate)}, got {shown(str(said))}")
-    return said
-
-
-def _checked_by(search: Any, trial: Trial, space: Space) -> Any:
-    """By what each candidate is held against a mechanism that covers them all."""
-    own = trial.mechanism_of
-    if search.mechanism_of is not None and own is not None:
-        return functools.partial(_not_less, search.mechanism_of, own)
-    if search.mechanism_of is not None or callable(search.mechanism) or not _depends_on_unlisted(own, space):
-        return search.mechanism_of
-    if search.mechanism is None:
-        raise ParameterError(
-            "`mechanism` must be one that covers every candidate where what the estimator leaks depends on a parameter with more values "
-            "than can be listed, got none"
-        )
-    return own
-
-
-def _whole_trial(given: Any, noise: Mechanism | None) -> Any:
-    return given if given is None or noise is None else functools.partial(_beside, given, noise)
-
-
-def _beside(training: Callable[[Candidate], Mechanism], noise: Mechanism, candidate: Candidate) -> Mechanism:
-    return Disjoint((training(candidate), noise))
 
 
 def _seed(random_state: Any) -> int | None:

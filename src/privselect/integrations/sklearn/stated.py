@@ -9,9 +9,7 @@ from sklearn.base import clone
 
 from privselect.errors import ParameterError
 from privselect.integrations.sklearn.pipeline import private_part
-from privselect.mechanisms import Composed, Mechanism
-from privselect.parameters import shown
-from privselect.tuning.domination import leaks_at_most
+from privselect.mechanisms import Mechanism
 
 if TYPE_CHECKING:
     from privselect.tuning.space import Candidate
@@ -44,20 +42,6 @@ def told_mechanism(estimator: Any) -> MechanismOf | None:
         told({})
         return told
     return told if isinstance(getattr(part, "mechanism", None), Mechanism) else None
-
-
-def more_than_the_fit(given: Any, own: MechanismOf, candidate: Candidate) -> Any:
-    """A mechanism, or what a function of the candidate says, where that may cover a score on the training data beside the fit."""
-    said = given(candidate) if callable(given) and not isinstance(given, Mechanism) else given
-    fit = own(candidate)
-    parts = said.parts if isinstance(said, Composed) else (said,)
-    alike = [part for part in parts if type(part) is type(fit)]
-    if said is None or leaks_at_most(said, fit) or (alike and not any(leaks_at_most(fit, part) for part in alike)):
-        raise ParameterError(
-            "`mechanism` must account for the score as well where `validation` is 'covered', as what the estimator says of itself is its "
-            f"fit alone, {fit}; got {'none' if said is None else shown(str(said))}"
-        )
-    return said
 
 
 def told_notes(estimator: Any) -> tuple[str, ...]:

@@ -23,12 +23,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class Trial:
-    """The objective of a search. ``mechanism`` and ``mechanism_of`` are what the estimator says of itself, None where it says nothing."""
+    """The objective of a search. ``mechanism_of`` is what the estimator says of itself, None where that is nothing, or not the whole."""
 
     estimator: Any
     validation: Validation
     runs: str  # the whole description in a name: two searches of different estimators are two plans
-    mechanism: Mechanism | None = None
     mechanism_of: Callable[[Candidate], Mechanism] | None = None
     notes: tuple[str, ...] = ()
     may_breach: ClassVar[bool] = True  # where torch is first loaded inside a trial
