@@ -1,6 +1,7 @@
 """Hypothesis profiles, and the scale of the long campaigns."""
 
 import os
+import signal
 from collections.abc import Callable
 
 import numpy as np
@@ -10,6 +11,10 @@ from hypothesis import settings
 SOAK = float(os.environ.get("PRIVSELECT_SOAK", "0"))
 
 CI = bool(os.environ.get("CI"))
+
+# A job in the background may be told to ignore Ctrl-C, and would hand that on to the processes whose Ctrl-C is tested.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # deadline=None everywhere: timing is measured in benchmarks/, never asserted in tests.
 settings.register_profile("default", deadline=None)
