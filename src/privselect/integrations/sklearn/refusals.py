@@ -79,5 +79,6 @@ def check_no_folds(cv: Any, tuning: Tuning) -> None:
     price = Selection(trial, tuning.recipe.count).epsilon_at(delta=tuning.delta).upper
     raise ParameterError(
         f"`cv` must be None, got {shown(cv)}: {folds} fits of each candidate on overlapping records are {folds} compositions of the "
-        f"mechanism in one trial, which would cost epsilon {price:.4g} at delta {tuning.delta:g}; give `validation`"
+        f"mechanism in one trial, which would cost epsilon {price:.4g} at delta {tuning.delta:g}, and more for the scores on the folds; "
+        "give `validation`"
     )
