@@ -1,34 +1,14 @@
 """A talkative Optuna objective: no losing score and no K in what is printed, written or kept."""
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from run_apart import run_apart
+
 SCRIPT = Path(__file__).with_name("optuna_run.py")
 SEEDS = (12, 5)  # by which K is 28 and 60
-
-
-def run(place, n_jobs, seed):
-    """In a folder of its own, always of the same name, so that two runs can be compared."""
-    for name in ("work", "aside", "temporary"):
-        (place / name).mkdir(parents=True)
-    environment = {
-        **{name: value for name, value in os.environ.items() if name in {"PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "VIRTUAL_ENV"}},
-        "SOURCE_DATE_EPOCH": "1700000000",
-        "OMP_NUM_THREADS": "1",
-        "OPENBLAS_NUM_THREADS": "1",
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "LEDGERS": str(place / "ledgers"),
-        "ASIDE": str(place / "aside"),
-        "TMPDIR": str(place / "temporary"),
-        "HOME": str(place / "work"),
-    }
-    command = [sys.executable, SCRIPT, str(n_jobs), str(seed)]
-    return subprocess.run(command, cwd=place / "work", env=environment, capture_output=True, check=False)
 
 
 def files_of(folder):
@@ -39,7 +19,7 @@ def files_of(folder):
 def test_runs_with_different_k_print_and_write_the_same(tmp_path, n_jobs):
     runs, told = {}, {}
     for seed in SEEDS:
-        runs[seed] = run(tmp_path / "place", n_jobs, seed)
+        runs[seed] = run_apart(tmp_path / "place", SCRIPT, n_jobs, seed)
         (tmp_path / "place").rename(tmp_path / str(seed))
         told[seed] = (tmp_path / str(seed) / "aside" / "scores").read_text().split()
     first, second = (runs[seed] for seed in SEEDS)
@@ -47,10 +27,11 @@ def test_runs_with_different_k_print_and_write_the_same(tmp_path, n_jobs):
     assert [len(told[seed]) for seed in SEEDS] == [28, 60]  # the trials were run, and talked
     assert first.stdout == second.stdout
     assert first.stderr == second.stderr == b""
-    for name in ("work", "temporary"):
+    for name in ("work", "temporary", "home"):
         assert files_of(tmp_path / "12" / name) == files_of(tmp_path / "5" / name)
     for seed in SEEDS:
-        seen = b"".join([runs[seed].stdout, *files_of(tmp_path / str(seed) / "work").values()])
+        written = [content for name in ("work", "home") for content in files_of(tmp_path / str(seed) / name).values()]
+        seen = b"".join([runs[seed].stdout, *written])
         kept = b"".join(files_of(tmp_path / str(seed) / "ledgers").values())
         assert b"canary" not in seen + kept
         for score in told[seed]:

@@ -1,29 +1,13 @@
 """A search tells neither K nor a losing score, however much its estimator talks."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from run_apart import run_apart
+
 SCRIPT = Path(__file__).with_name("sklearn_secret_run.py")
 CANARY = b"canary-4711"
-
-
-def run(place, *given):
-    for name in ("work", "aside", "temporary", "home"):
-        (place / name).mkdir()
-    environment = {
-        **{name: value for name, value in os.environ.items() if name in {"PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "VIRTUAL_ENV"}},
-        "OMP_NUM_THREADS": "1",
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "LEDGERS": str(place / "ledgers"),
-        "ASIDE": str(place / "aside"),
-        "TMPDIR": str(place / "temporary"),
-        "HOME": str(place / "home"),
-    }
-    return subprocess.run([sys.executable, SCRIPT, *given], cwd=place / "work", env=environment, capture_output=True, check=False)
 
 
 @pytest.mark.parametrize(
@@ -35,7 +19,7 @@ def run(place, *given):
     ],
 )
 def test_a_talkative_estimator_is_not_heard(tmp_path, kind, workers):
-    ended = run(tmp_path, kind, workers)
+    ended = run_apart(tmp_path, SCRIPT, kind, workers)
     assert ended.returncode == 0, ended.stderr.decode()
     scores = (tmp_path / "aside" / "scores").read_text().split()
     assert len(scores) == len(set(scores)) == 128  # by the seed of the script

@@ -4,7 +4,6 @@ import importlib.util
 import os
 import sqlite3
 import struct
-import subprocess
 import sys
 import threading
 import traceback
@@ -24,32 +23,12 @@ from privselect.tuning.runner import Conduct, Drawn, Runner
 from privselect.tuning.space import Space, Suggest
 from privselect.tuning.streams import Stream
 from privselect.tuning.trial import Outcome, Work, perform
+from run_apart import run_apart
 
 SCRIPT = Path(__file__).with_name("secret_run.py")
 CANARY = "canary-4711"
 SECRET = bytes(range(100, 132))
 EXECUTORS = ["serial", "processes"]
-
-
-def run(kind, place, seed, executor="serial"):
-    """The script in a folder of its own; temporary files, what the test is told and the ledger lie beside it, each apart."""
-    for name in ("work", "aside", "temporary", "home"):
-        (place / name).mkdir(parents=True)
-    environment = {
-        **{name: value for name, value in os.environ.items() if name in {"PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "VIRTUAL_ENV"}},
-        "SOURCE_DATE_EPOCH": "1700000000",
-        "OMP_NUM_THREADS": "1",
-        "OPENBLAS_NUM_THREADS": "1",
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "LEDGERS": str(place / "ledgers"),
-        "ASIDE": str(place / "aside"),
-        "TMPDIR": str(place / "temporary"),
-        "HOME": str(place / "home"),
-        "EXECUTOR": executor,
-    }
-    return subprocess.run(
-        [sys.executable, SCRIPT, kind, ".", str(seed)], cwd=place / "work", env=environment, capture_output=True, check=False
-    )
 
 
 def tree_of(folder):
@@ -68,7 +47,7 @@ def test_runs_with_the_same_winner_and_different_k_leave_the_same(tmp_path, exec
     # By these seeds K is 28 and 60. Nothing else of the secret may be seen either: in each run other trials fail, talk and take time.
     runs = {}
     for seed in (12, 5):
-        runs[seed] = run("same", tmp_path / "place", seed, executor)
+        runs[seed] = run_apart(tmp_path / "place", SCRIPT, "same", ".", seed, EXECUTOR=executor)
         (tmp_path / "place").rename(tmp_path / str(seed))
     for name in ("work", "temporary", "home"):
         assert tree_of(tmp_path / "12" / name) == tree_of(tmp_path / "5" / name)
@@ -106,7 +85,7 @@ def count_forms(count):
 
 @pytest.mark.slow
 def test_a_run_of_1009_trials_leaves_neither_their_number_nor_a_losing_score_anywhere(tmp_path):
-    ended = run("canaries", tmp_path, 4692)
+    ended = run_apart(tmp_path, SCRIPT, "canaries", ".", 4692, EXECUTOR="serial")
     assert ended.returncode == 0, ended.stderr.decode()
     scores = [float(line) for line in (tmp_path / "aside" / "scores").read_text().split()]
     assert len(scores) == len(set(scores)) == 1009

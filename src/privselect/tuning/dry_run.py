@@ -91,5 +91,5 @@ def _work(tuning: Tuning, data: Any) -> Work:
         recipe.export,
         seed_bits=tuning.seed_bits,
         suggested=recipe.suggested,
-        fault=recipe.fault if recipe.suggested else None,
+        fault=recipe.judge,
     )

@@ -75,6 +75,11 @@ class Recipe:
         """Whether a candidate can be at fault."""
         return self.mechanism_of is not None or self.mixed is not None
 
+    @property
+    def judge(self) -> Callable[[Candidate], str | None] | None:
+        """What a trial asks of a candidate that only it knows."""
+        return self.fault if self.suggested and self.judges else None
+
     def check(self, candidate: Candidate) -> None:
         """Refuse a candidate that is at fault; one that only the trial knows is judged there."""
         if not self.suggested and (fault := self.fault(candidate)) is not None:

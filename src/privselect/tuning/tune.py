@@ -173,7 +173,7 @@ class Tuning:
             timeout=self.timeout,
             memory=self.engine.memory_share if self.memory_limit is None else self.memory_limit,
             suggested=self.recipe.suggested,
-            fault=self.recipe.fault if self.recipe.suggested and self.recipe.judges else None,
+            fault=self.recipe.judge,
         )
 
     def _conduct(self, ends: float | None) -> Conduct:
