@@ -45,6 +45,9 @@ _HOME = {
     "Mixture": "mechanisms",
     "Composed": "mechanisms",
     "Disjoint": "mechanisms",
+    "NoisyMax": "noisy_max",
+    "Gumbel": "noisy_max",
+    "Exponential": "noisy_max",
     "Selection": "selection",
     "compare": "selection.compare",
     "plan": "planning.plan",
@@ -97,6 +100,9 @@ if TYPE_CHECKING:
     from privselect.mechanisms import Pure as Pure
     from privselect.mechanisms import Renyi as Renyi
     from privselect.mechanisms import SampledGaussian as SampledGaussian
+    from privselect.noisy_max import Exponential as Exponential
+    from privselect.noisy_max import Gumbel as Gumbel
+    from privselect.noisy_max import NoisyMax as NoisyMax
     from privselect.pairs import DominatingPair as DominatingPair
     from privselect.planning.adjust import adjust as adjust
     from privselect.planning.design import design as design
