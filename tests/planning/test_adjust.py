@@ -12,8 +12,9 @@ import privselect as ps
 from privselect.cli import main
 from privselect.errors import NotCoveredError, ParameterError
 from privselect.mechanisms.base import MOST_RUNS
+from privselect.mechanisms.gaussian import gaussian_delta
 from privselect.planning.steps import Steps
-from privselect.planning.thresholds import gaussian_delta, thresholds_for_base, thresholds_for_total
+from privselect.planning.thresholds import thresholds_for_base, thresholds_for_total
 from privselect.selection.paper import cor_adjust
 
 SMALL = {"noise_multipliers": [2, 4], "sampling_probability": 0.1, "delta": 1e-5}

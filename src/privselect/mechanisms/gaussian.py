@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import erfcx, ndtr
 
 from privselect.mechanisms.base import StatedMechanism, check_orders
 from privselect.pairs import Bracket, DominatingPair, connect_the_dots, merge_cells
@@ -104,3 +104,14 @@ def normal_cells(z: Floats) -> Floats:
     density = np.exp(-0.5 * (middle + 0.5 * width * _NODES) ** 2) @ _WEIGHTS
     between[narrow] = density * width[:, 0] * (0.5 / np.sqrt(2.0 * np.pi))
     return np.concatenate([below[:1], between, above[-1:]])
+
+
+def gaussian_delta(mu: float | Floats, epsilon: ArrayLike) -> Floats:
+    """The profile of N(mu, 1) against N(0, 1) at epsilon >= 0: ``Phi(a) - e^epsilon Phi(a - mu)``, ``a = mu/2 - epsilon/mu``.
+
+    ``e^epsilon phi(a - mu) = phi(a)``, so both terms are phi(a) times a ratio of Mills: no digit is lost far out, where both are small.
+    """
+    a = 0.5 * mu - np.asarray(epsilon, dtype=np.float64) / mu
+    density, half = np.exp(-0.5 * a * a), math.sqrt(0.5)
+    far = 0.5 * density * (erfcx(-half * np.minimum(a, 0.0)) - erfcx(half * (mu - a)))
+    return np.maximum(np.where(a <= 0.0, far, ndtr(a) - 0.5 * density * erfcx(half * (mu - a))), 0.0)

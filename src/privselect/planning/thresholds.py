@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import erfcx, ndtr
 
 from privselect.counts.truncated import Truncated
 from privselect.errors import NotCoveredError
+from privselect.mechanisms.gaussian import gaussian_delta
 from privselect.selection.paper import cor_adjust, covered
 from privselect.selection.search import LARGEST_EPSILON, least, solve_epsilon
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import NDArray
 
     from privselect.counts.base import Count
 
@@ -80,17 +80,6 @@ def _thresholds(mu: float, epsilon_base: float, delta: float, law: Truncated) ->
     hat = _gaussian_epsilon(mu, delta_hat)
     total = cor_adjust(first, leak, hat, law) if math.isfinite(hat) else math.inf
     return Thresholds(epsilon_base, first, leak, hat, delta_hat, total)
-
-
-def gaussian_delta(mu: float, epsilon: ArrayLike) -> Floats:
-    """The profile of N(mu, 1) against N(0, 1) at epsilon >= 0: ``Phi(a) - e^epsilon Phi(a - mu)``, ``a = mu/2 - epsilon/mu``.
-
-    ``e^epsilon phi(a - mu) = phi(a)``, so both terms are phi(a) times a ratio of Mills: no digit is lost far out, where both are small.
-    """
-    a = 0.5 * mu - np.asarray(epsilon, dtype=np.float64) / mu
-    density, half = np.exp(-0.5 * a * a), math.sqrt(0.5)
-    far = 0.5 * density * (erfcx(-half * np.minimum(a, 0.0)) - erfcx(half * (mu - a)))
-    return np.maximum(np.where(a <= 0.0, far, ndtr(a) - 0.5 * density * erfcx(half * (mu - a))), 0.0)
 
 
 def _gaussian_epsilon(mu: float, delta: float) -> float:

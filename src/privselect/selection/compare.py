@@ -15,13 +15,14 @@ from privselect.digits import shown_down, shown_up
 from privselect.errors import MissingExtraError, NotCoveredError, ParameterError
 from privselect.interval import Interval
 from privselect.mechanisms import Mechanism
+from privselect.mechanisms.conversion import lem_rdp_to_dp_epsilon
 from privselect.pairs.compose import ACCURACY
 from privselect.parameters import OPEN_UNIT, check_number, shown
 from privselect.selection.liu_talwar import liu_talwar_epsilon
 from privselect.selection.paper import cor_binomial_to_poisson_epsilon, thm_hs_bin_epsilon, thm_negbin_epsilon
 from privselect.selection.pointwise import pointwise_delta
 from privselect.selection.ratio import ratio_epsilon
-from privselect.selection.renyi import lem_rdp_to_dp_epsilon, profile_of, selection_curve
+from privselect.selection.renyi import profile_of, selection_curve
 from privselect.selection.search import LARGEST_EPSILON, solve_epsilon
 from privselect.selection.selection import Selection
 

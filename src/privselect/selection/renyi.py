@@ -1,4 +1,4 @@
-"""The Renyi baselines: Papernot and Steinke's bounds for selection, and the way from Renyi to (epsilon, delta).
+"""The Renyi baselines: Papernot and Steinke's bounds for selection.
 
 An ``rdp`` curve is a function from an array of orders alpha > 1 to upper bounds on the base's Renyi divergence, the greater of the two
 orders of the neighbours, infinite where nothing is known.
@@ -14,8 +14,9 @@ import numpy as np
 from privselect.counts import Poisson
 from privselect.counts.truncated import Truncated
 from privselect.errors import NotCoveredError
+from privselect.mechanisms.conversion import ORDERS, least_from_here_on
 from privselect.pairs.compose import ACCURACY
-from privselect.parameters import NON_NEGATIVE, OPEN_UNIT, Range, check_array, check_number
+from privselect.parameters import Range, check_array
 from privselect.selection.paper import covered
 from privselect.selection.search import LARGEST_EPSILON
 
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Curve = Callable[[Floats], Floats]
 
-# Neighbours differ by 2%: the loss in an optimum over alpha is of second order in that.
-ORDERS = 1.0 + np.geomspace(1e-3, 1e6, 1050)
 _UP = 1.0 + 1e-12
 # Fractional orders are cheap while they are small, whole ones when they are large.
 _ASKED = np.unique(np.where(ORDERS > 64.0, np.round(ORDERS), ORDERS)[ORDERS < 1e4][::2])
@@ -50,7 +49,7 @@ def thm_rdp_negbin(rdp: Curve, count: Count, alpha: ArrayLike) -> Floats:
     """
     law = covered(count, Truncated, "thm:rdp_negbin", "truncated negative binomial laws")
     hat = np.concatenate([[1.0], ORDERS])
-    base = np.concatenate([[0.0], _least_from_here_on(rdp(ORDERS))])  # at ah = 1 the factor 1 - 1/ah leaves nothing
+    base = np.concatenate([[0.0], least_from_here_on(rdp(ORDERS))])  # at ah = 1 the factor 1 - 1/ah leaves nothing
     constant = (1.0 + law.eta) * np.min((1.0 - 1.0 / hat) * base - np.log(law.resolved_gamma) / hat)
     log_mean = np.log(law.expected())
     return _over_larger_orders(lambda a: (rdp(a) + constant + log_mean / (a - 1.0)) * _UP, alpha)
@@ -75,32 +74,6 @@ def thm_rdp_poisson(rdp: Curve, profile: Curve, count: Count, alpha: ArrayLike) 
         return np.asarray(np.logaddexp(winner, -law.mean) / (orders - 1.0) * _UP)
 
     return _over_larger_orders(at, alpha)
-
-
-def lem_rdp_to_dp(rdp: Curve, epsilon: ArrayLike) -> Floats:
-    r"""Delta at each epsilon >= 0 from a Renyi curve.
-
-    Claim, for every order a > 1: ``delta(e) <= exp((a-1)(rdp(a) - e))/a (1 - 1/a)^(a-1)``. The least over a grid of orders is taken.
-
-    Holds when the curve is an upper bound for both orders of the neighbours. Label: lem:rdp_to_dp.
-    """
-    eps = check_array("epsilon", epsilon, NON_NEGATIVE)
-    a, values = _finite(rdp)
-    if len(a) == 0:
-        return np.ones(eps.shape)
-    log_delta = (a - 1.0) * (values - eps[..., None] + np.log1p(-1.0 / a)) - np.log(a)
-    rounding = 4e-16 * a * (values + eps[..., None] + 2.0) + 1e-14
-    return np.asarray(np.exp(np.minimum((log_delta + rounding).min(axis=-1), 0.0)))
-
-
-def lem_rdp_to_dp_epsilon(rdp: Curve, delta: float) -> float:
-    """The least epsilon >= 0 at which :func:`lem_rdp_to_dp`, solved for epsilon order by order, gives delta."""
-    wanted = check_number("delta", delta, OPEN_UNIT)
-    a, values = _finite(rdp)
-    if len(a) == 0:
-        return np.inf
-    epsilon = values + np.log1p(-1.0 / a) - (np.log(wanted) + np.log(a)) / (a - 1.0)
-    return max(float(epsilon.min()) * _UP + 1e-14, 0.0)
 
 
 def curve_through(orders: ArrayLike, values: ArrayLike) -> Curve:
@@ -175,21 +148,10 @@ def renyi_of_pair(pair: DominatingPair, alpha: ArrayLike) -> Floats:
     return np.maximum((sums + rounding) / (flat - 1.0), 0.0).reshape(orders.shape)
 
 
-def _finite(rdp: Curve) -> tuple[Floats, Floats]:
-    values = _least_from_here_on(rdp(ORDERS))
-    known = np.isfinite(values)
-    return ORDERS[known], values[known]
-
-
-def _least_from_here_on(values: Floats) -> Floats:
-    least: Floats = np.minimum.accumulate(values[::-1])[::-1]
-    return least
-
-
 def _over_larger_orders(bound: Curve, alpha: ArrayLike) -> Floats:
     """``bound`` at each order, or at a larger one of the grid where that is less."""
     orders = _checked_orders(alpha)
-    beyond = np.append(_least_from_here_on(bound(ORDERS)), np.inf)
+    beyond = np.append(least_from_here_on(bound(ORDERS)), np.inf)
     return np.asarray(np.minimum(bound(orders), beyond[np.searchsorted(ORDERS, orders)]))
 
 
