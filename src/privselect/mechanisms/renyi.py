@@ -11,7 +11,7 @@ import numpy as np
 from privselect.errors import ParameterError
 from privselect.mechanisms.base import StatedMechanism, check_orders
 from privselect.mechanisms.conversion import renyi_to_delta
-from privselect.mechanisms.told_apart import told_apart
+from privselect.mechanisms.falling import falling_knots
 from privselect.pairs import Bracket, DominatingPair, pair_from_curve
 from privselect.pairs.cells import LARGEST_LOSS
 from privselect.parameters import NON_NEGATIVE, Range, check_number, check_several, shown
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 _ORDER = Range(1.0, math.inf, low_open=True)
 _LEAST_LOG = -660.0  # of a delta: near the smallest float
 _FALL, _FAR_FALL = 0.1, 0.5  # of log delta from knot to knot, above and below e^_FAR
-_FAR = -70.0
-_PASSES = 2  # the first finds where delta falls, the second how
 
 
 @register
@@ -72,12 +70,7 @@ class Renyi(StatedMechanism):
         # Where lem:rdp_to_dp reaches the smallest float.
         ends = [value - (_LEAST_LOG + math.log(a)) / (a - 1.0) for a, value in self.orders]
         end = min(max(min(ends), 1e-3), LARGEST_LOSS)
-        knots = first = np.append(0.0, np.geomspace(1e-8 * end, end, 300))
-        for _ in range(_PASSES):
-            falling = np.log(np.maximum(self._curve(knots), np.exp(_LEAST_LOG)))
-            near, far = np.arange(falling[0], _FAR, -_FALL), np.arange(min(_FAR, falling[0]), _LEAST_LOG, -_FAR_FALL)
-            knots = np.unique(np.concatenate([first, np.interp(-np.concatenate([near, far]), -falling, knots)]))
-        return knots[told_apart(knots)]
+        return falling_knots(self._curve, end, _FALL, _FAR_FALL)
 
     def renyi_at(self, alpha: ArrayLike) -> Floats:
         """By chords: ``(alpha-1) D_alpha`` is convex in alpha, and 0 at alpha = 1. Infinite beyond the largest order known."""

@@ -84,7 +84,7 @@ class Rivals:
         """A lattice that is fine enough for both sides."""
         # The law of the greatest of n narrows towards that of Gumbel, with scale 1/sqrt(2 log n).
         step = min(_FALL / math.sqrt(2.0 * math.log(max(size, winners, 2))), _LONGEST)
-        places = step * np.arange(-math.ceil(_REACH / step), math.ceil(_REACH / step) + 1)
+        places = step * np.arange(-math.ceil(_REACH / step), math.ceil(_REACH / step) + 1, dtype=np.float64)
         weights = np.exp(_log_density(size, places)) * step
         heavy = weights > _FAINT
         return cls(places[heavy], weights[heavy], step, math.ceil(step / _CELL))

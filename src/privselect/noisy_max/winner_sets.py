@@ -1,0 +1,91 @@
+r"""Gaussian noise: what each set of winners can cost, from above.
+
+Neighbours differ by a set S of scores that move up by at most the gap against all others (noise of variance 1), and the hockey stick at
+epsilon >= 0 is the greatest, over S and over the scores, of ``P(winner in S, moved) - e^epsilon P(winner in S)``. Proofs:
+docs/derivations/noisy_max.md.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from privselect.mechanisms.gaussian import gaussian_delta
+from privselect.noisy_max.two_levels import LARGEST_SHIFT, two_levels
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from privselect.noisy_max.moves import Moves
+
+    Floats = NDArray[np.float64]
+
+# The greatest of so many normals of variance 1, whatever their means, has a log-concave density (**Two levels**, lemma).
+PROVED = 58
+# Sets that leave out few scores, and how many more winners the next of them has: those between cost at most ``D_1`` for each of these.
+_NEARLY_ALL = ((1, 0), (2, 0), (4, 1), (8, 3), (16, 7), (26, 9), (36, 9), (47, 10), (PROVED, 10))
+_UP = 1.0 + 1e-11  # of a difference of normal tails, a sum of some sixty of them, and their products
+
+
+def two_levels_delta(moves: Moves, epsilon: Floats) -> Floats:
+    r"""The hockey stick of Gaussian noisy max at each epsilon >= 0, from above.
+
+    Claim: for a set of s winners with ``min(s, m-s) <= 58`` the worst scores are on two levels: ``delta_S = D_s(e)``, the profile of one
+    number with the noise ``M_s - M_{m-s}``. The greatest over s is exact up to m = 117. Above that it is at most the greatest of those that
+    leave out 58 scores or fewer, and of **Projected** for all others.
+
+    Holds when the noise is Gaussian, independent and of one variance. Label: **Two levels**.
+    """
+    if moves.gap > LARGEST_SHIFT:
+        return np.ones_like(epsilon)
+    if min(moves.together, moves.m // 2) <= PROVED:
+        return np.asarray(np.maximum.reduce([two_levels(moves.m, s, moves.gap).delta(epsilon) for s in moves.sizes()]))
+    single = one_rival_delta(moves, epsilon)
+    many = [two_levels(moves.m, moves.m - few, moves.gap).delta(epsilon) + more * single for few, more in _NEARLY_ALL]
+    return np.asarray(np.maximum.reduce([_over_sets(moves, moves.m - PROVED - 1, single, epsilon), *many]) * _UP)
+
+
+def one_rival_delta(moves: Moves, epsilon: Floats) -> Floats:
+    r"""What a single winner can cost at each epsilon >= 0, from above.
+
+    Claim: ``delta_{i} <= D_1(e) = max_c integral [Q(t - gap) - e^e Q(t)] d Phi(t-c)^{m-1}``, Q the normal tail: the rivals' greatest is
+    least dispersed where their means are equal, and the integrand is unimodal. A set of s winners costs at most ``s D_1``.
+
+    Holds when the noise is Gaussian; for Laplace noise it is false. Label: **One rival**.
+    """
+    return two_levels(moves.m, 1, moves.gap).delta(epsilon) if moves.gap <= LARGEST_SHIFT else np.ones_like(epsilon)
+
+
+def projected_delta(moves: Moves, epsilon: Floats) -> Floats:
+    r"""The hockey stick at each epsilon >= 0, from above, by sets of winners.
+
+    Claim: ``delta_S <= min( delta_Gauss(gap sqrt(s(m-s)/m)), s D_1 )``; the greatest over s is a bound. The winner depends only on
+    differences of the noisy scores, so what all scores have in common can be left out of the move.
+
+    Holds when the noise is Gaussian. Label: **Projected**.
+    """
+    return _over_sets(moves, moves.m - 1, one_rival_delta(moves, epsilon), epsilon)
+
+
+def _over_sets(moves: Moves, last: int, single: Floats, epsilon: Floats) -> Floats:
+    """The greatest over s = 1, ..., last of ``min(projected Gaussian, s D_1)``, with last >= m/2.
+
+    Up to m/2 both grow with s, so m/2 is the greatest of those; from there on the Gaussian falls, and the crossing decides.
+    """
+    m = float(moves.m)
+
+    def pieces(s: Floats) -> Floats:
+        return np.asarray(s * single * _UP)
+
+    def projected(s: Floats) -> Floats:
+        return gaussian_delta(moves.gap * np.sqrt(s * (m - s) / m), epsilon) * _UP
+
+    low, high = np.full(epsilon.shape, float(moves.m // 2)), np.full(epsilon.shape, last + 1.0)
+    start = np.minimum(projected(low), pieces(low))
+    crossed = pieces(low) > projected(low)  # then the middle is the greatest of all
+    while np.any(high - low > 1.0):
+        middle = np.floor(0.5 * (low + high))
+        above = pieces(middle) > projected(middle)
+        low, high = np.where(above, low, middle), np.where(above, middle, high)
+    return np.asarray(np.where(crossed, start, np.maximum(pieces(low), projected(np.minimum(high, float(last))) * (high <= last))))
