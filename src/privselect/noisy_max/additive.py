@@ -6,23 +6,34 @@ from abc import ABC, abstractmethod
 from functools import singledispatch
 from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
+
 from privselect.errors import ParameterError
+from privselect.noisy_max.instances import Instances
+from privselect.pairs import Bracket, DominatingPair
 from privselect.parameters import shown
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from privselect.mechanisms.base import Mechanism
-    from privselect.pairs import Bracket
+    from privselect.noisy_max.moves import Moves
 
     Floats = NDArray[np.float64]
 
+# For a shift so large against the noise that no float holds the odds: everything leaks.
+ALL_LEAKS = Bracket(DominatingPair(np.array([]), np.array([]), 1.0, 1.0), ())
+
 
 class Additive(ABC):
-    """Noise of a law that does not depend on the data, added to each score on its own."""
+    """Noise of a law that does not depend on the data, added to each score on its own.
+
+    ``survival`` and ``below`` are right to ``relative`` of themselves, and to ``absolute`` beside that.
+    """
 
     whole: ClassVar[bool] = False  # whether noise and scores are whole numbers
+    relative: ClassVar[float] = 1e-12
+    absolute: float = 0.0
     alone: Mechanism | None = None  # the release of one noisy score of sensitivity 1, where that is private
 
     @abstractmethod
@@ -40,6 +51,22 @@ class Additive(ABC):
     @abstractmethod
     def below(self, x: Floats) -> Floats:
         """``P(noise <= x)``, with its relative digits in the tail; of whole noise, that of the noise plus a uniform number in [0, 1)."""
+
+    def between_two(self, gap: int) -> Mechanism | None:  # noqa: ARG002 - for those that know
+        """A mechanism that leaks just what the choice between two scores does at its worst, where that is known; None where it is not."""
+        return None
+
+    def choice_delta(self, moves: Moves, epsilon: Floats) -> Floats:  # noqa: ARG002 - for those that know more
+        """Upper bounds on the hockey stick of the choice at each epsilon >= 0 that are proved for this noise alone."""
+        return np.ones_like(epsilon)
+
+    def instances(self, moves: Moves) -> Instances:  # noqa: ARG002
+        """Real scores and moves: what the choice leaks at least."""
+        return Instances(np.zeros(0), np.zeros(0))
+
+    def choice(self, gap: int) -> Bracket | None:  # noqa: ARG002 - for those that know
+        """The choice of an index itself, whatever the scores and however many, where that is known exactly; None where it is not."""
+        return None
 
 
 @singledispatch

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,14 +11,20 @@ from scipy.special import ndtr
 
 from privselect.mechanisms.gaussian import Gaussian, gaussian_bracket
 from privselect.noisy_max.additive import Additive, additive
+from privselect.noisy_max.instances import Instances
+from privselect.noisy_max.two_levels import FLOOR, LARGEST_SHIFT, ROUNDING, two_levels
+from privselect.noisy_max.winner_sets import PROVED, two_levels_delta
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from privselect.mechanisms.base import Mechanism
+    from privselect.noisy_max.moves import Moves
     from privselect.pairs import Bracket
 
     Floats = NDArray[np.float64]
+
+_SHARES = (0.25, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9)  # of the scores, that move: one of them is near the worst
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +54,37 @@ class GaussianNoise(Additive):
     def below(self, x: Floats) -> Floats:
         """The normal law."""
         return np.asarray(ndtr(x / self.noise.sigma))
+
+    def between_two(self, gap: int) -> Mechanism:
+        """Which of two scores wins tells their noisy difference at most, and in the worst case just as much."""
+        # Rounded down: less noise leaks more.
+        return replace(self.noise, sigma=math.nextafter(self.noise.sigma * math.sqrt(2.0) / gap * (1.0 - 4e-16), 0.0))
+
+    def choice_delta(self, moves: Moves, epsilon: Floats) -> Floats:
+        """By sets of winners."""
+        return two_levels_delta(self._in_units(moves), epsilon)
+
+    def instances(self, moves: Moves) -> Instances:
+        """Scores on two levels, at many offsets."""
+        unit = self._in_units(moves)
+        if unit.gap > LARGEST_SHIFT:
+            return Instances(np.zeros(0), np.zeros(0))
+        found = [two_levels(unit.m, s, unit.gap) for s in _some_sizes(unit)]
+        moved, still = (np.concatenate([getattr(levels, name) for levels in found]) for name in ("moved", "still"))
+        return Instances(moved * (1.0 - ROUNDING), still * (1.0 + ROUNDING) + 1e-20 * FLOOR)
+
+    def _in_units(self, moves: Moves) -> Moves:
+        """In standard deviations, rounded up."""
+        return replace(moves, gap=math.nextafter(moves.gap / self.noise.sigma, math.inf))
+
+
+def _some_sizes(moves: Moves) -> list[int]:
+    if moves.m <= 2 * PROVED + 1:
+        return list(moves.sizes())  # which the upper bound has looked at as well
+    if moves.together >= moves.m // 2:
+        return [int(share * moves.m) for share in _SHARES]
+    few = [2**power for power in range(moves.together.bit_length())]
+    return [*few, moves.together, *(moves.m - s for s in [*few, moves.together])]
 
 
 @additive.register

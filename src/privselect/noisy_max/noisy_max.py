@@ -2,38 +2,52 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 import privselect.noisy_max.gaussian_noise  # noqa: F401 - makes the noise known
 from privselect.errors import ParameterError
-from privselect.mechanisms.base import MOST_RUNS, Mechanism
+from privselect.interval import Interval
+from privselect.mechanisms.base import MOST_RUNS, Mechanism, check_orders, plain
+from privselect.mechanisms.composed import composed_brackets
+from privselect.mechanisms.falling import falling_knots
 from privselect.noisy_max.additive import Additive, additive
+from privselect.noisy_max.bounds import BOUNDS, released_scores
+from privselect.noisy_max.moves import Moves
+from privselect.noisy_max.paper import lem_zhu_lemma5
 from privselect.pairs import Bracket, DominatingPair, pair_from_curve
-from privselect.parameters import parameter, shown, whole
+from privselect.pairs.cells import LARGEST_LOSS
+from privselect.pairs.compose import ACCURACY
+from privselect.parameters import REAL, check_array, parameter, shown, whole
 from privselect.text import register
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
+    from privselect.noisy_max.instances import Instances
     from privselect.noisy_max.noise import Noise
 
     Floats = NDArray[np.float64]
 
 MOST_SCORES = 10**12
 _SAME = DominatingPair(np.ones(1), np.ones(1))
-_TRUTHS = {True: True, False: False, "True": True, "true": True, "False": False, "false": False}
+_TRUTHS = {"True": True, "true": True, "False": False, "false": False}
+_FALL, _FAR_FALL = 0.05, 0.5  # of log delta from knot to knot, above and below e^-70
+_DEEPEST = 1e-250  # the curve ends where the least of the simple bounds is there
+_MOST_RELEASED = 16  # scores, whose full release can be the least bound where the noise is not Gaussian
+_UP = 1.0 + 1e-12
 
 
 @register
 @dataclass(frozen=True, slots=True)
 class NoisyMax(Mechanism):
-    """Add ``noise`` to each of ``m`` scores and release the index of the greatest, ``rounds`` times on scores of their own.
+    """Add ``noise`` to each of ``m`` scores and release the index of the greatest, ``rounds`` times, each time on scores of their own.
 
     One record changes each score by at most 1, the noise's unit. ``monotone`` says that it moves all scores the same way, or not at
-    all; ``changes`` that it moves at most so many of them (a ballot that moves from one class to another changes 2; None: all).
+    all; ``changes`` that it moves at most so many of them (a ballot that goes from one class to another changes 2; None: all).
     """
 
     text_name = "noisy_max"
@@ -45,11 +59,12 @@ class NoisyMax(Mechanism):
     monotone: bool = False
 
     def __post_init__(self) -> None:
-        Mechanism.__post_init__(self)
         additive(self.noise)
-        if self.monotone not in _TRUTHS:
+        Mechanism.__post_init__(self)
+        truth = _TRUTHS.get(str(self.monotone))
+        if truth is None:
             raise ParameterError(f"`monotone` must be True or False, got {shown(self.monotone)}")
-        object.__setattr__(self, "monotone", _TRUTHS[self.monotone])
+        object.__setattr__(self, "monotone", truth)
 
     @property
     def neighbours(self) -> str:
@@ -57,32 +72,126 @@ class NoisyMax(Mechanism):
         return self.noise.neighbours
 
     @property
-    def gap(self) -> int:
-        """How far one score can move against another."""
-        return 1 if self.monotone or self.changes == 1 else 2
-
-    @property
     def account(self) -> Additive:
         """What is known of the noise."""
         return additive(self.noise)
 
-    def as_parts(self) -> tuple[tuple[Mechanism, int], ...]:
-        """One round, as many times."""
-        return ((self.one_round, self.rounds),)
-
     @property
     def one_round(self) -> NoisyMax:
         """The same with a single round."""
-        return NoisyMax(self.noise, m=self.m, changes=self.changes, monotone=self.monotone)
+        return replace(self, rounds=1)
+
+    @property
+    def changed(self) -> int:
+        """How many scores one record changes, at most."""
+        return self.m if self.changes is None else min(self.changes, self.m)
+
+    @property
+    def gap(self) -> int:
+        """How far one score can move against another."""
+        return 1 if self.monotone or self.changed == 1 else 2
+
+    @property
+    def moves(self) -> Moves:
+        """What one record may do to the scores, at most."""
+        return Moves(self.m, self.changed if self.gap == 1 else self.m, self.gap)
+
+    def as_parts(self) -> tuple[tuple[Mechanism, int], ...]:
+        """One round, as many times; of a choice between two, what leaks just as much."""
+        alike = self._between_two()
+        return ((self.one_round, self.rounds),) if alike is None else ((alike, self.rounds),)
+
+    def _between_two(self) -> Mechanism | None:
+        """Where the worst case is a choice between two scores, whatever the others are."""
+        # One up and one down is the longest move of two scores once what all have in common is left out (docs/derivations/noisy_max.md).
+        if self.m == 2 or (self.changed == 2 and self.gap == 2):
+            return self.account.between_two(self.gap)
+        return None
 
     def _make_brackets(self) -> tuple[Bracket, ...]:
+        return self._make_brackets_within(ACCURACY)
+
+    def _make_brackets_within(self, accuracy: float) -> tuple[Bracket, ...]:
         if self.m == 1:
             return (Bracket(_SAME, (_SAME,)),)
-        upper = self.account.shifted(self.gap).upper
-        knots = np.append(0.0, np.linspace(0.0, upper.losses[-1], 2000)[1:])
-        values = np.minimum((self.m - 1) * upper.hockey_stick(knots, side=1), 1.0)
-        return (Bracket(pair_from_curve(knots, values, values), ()),)
+        alike = self._between_two()
+        if alike is not None:
+            return composed_brackets(((alike, self.rounds),), accuracy)
+        if self.rounds > 1:
+            return composed_brackets(((self.one_round, self.rounds),), accuracy)
+        return (_one_round(self),)
 
-    def bounds(self, delta: float) -> dict[str, float]:
-        """Epsilon at delta by each proved upper bound, by name."""
-        return {"paper": float(self.brackets[0].upper.epsilon_at(delta, side=1))}
+    def delta_at(self, epsilon: ArrayLike) -> Interval:
+        """The rounds are (epsilon, delta)-DP together: delta for one or many real epsilons."""
+        found = Mechanism.delta_at(self, epsilon)
+        eps = check_array("epsilon", epsilon, REAL)
+        released, upper, lower = released_scores(self), np.asarray(found.upper), found.lower
+        if released is not None:
+            upper = np.minimum(upper, released.delta_at(eps).upper)
+        if self.rounds == 1 and lower is not None and self.m > 1:
+            # The other order of the neighbours leaks as much: delta(-e) = 1 - e^-e + e^-e delta(e).
+            worst = self._instances().delta(np.abs(eps))
+            worst = np.where(eps < 0.0, np.exp(-np.abs(eps)) * worst - np.expm1(-np.abs(eps)) - 1e-15, worst)
+            lower = np.maximum(lower, worst)
+        return Interval(None if lower is None else plain(np.minimum(lower, upper)), plain(upper))
+
+    def _epsilon_within(self, delta: Floats, accuracy: float) -> Interval:
+        found = Mechanism._epsilon_within(self, delta, accuracy)  # noqa: SLF001 - what it overrides
+        if self.m == 1:
+            return found
+        others = [min(bound for bound in self.bounds(float(d)).values() if bound is not None) for d in delta.ravel()]
+        upper, lower = np.minimum(found.upper, np.reshape(others, delta.shape)), found.lower
+        if self.rounds == 1 and lower is not None:
+            lower = np.maximum(lower, self._instances().epsilon(delta))
+        return Interval(None if lower is None else plain(np.minimum(lower, upper)), plain(upper))
+
+    def bounds(self, delta: float) -> dict[str, float | None]:
+        """Epsilon at delta by each proved upper bound, by name; None where it says nothing."""
+        if self.m == 1:
+            return dict.fromkeys(BOUNDS, 0.0)
+        return {name: bound(self, delta) for name, bound in BOUNDS.items()}
+
+    def renyi_at(self, alpha: ArrayLike) -> Floats:
+        """The least of what the curve of one round, lem:zhu_lemma5 and a full release say, times the rounds."""
+        orders = check_orders(alpha)
+        if self.m == 1:
+            return np.zeros(orders.shape)
+        one = self.one_round
+        known = [Mechanism.renyi_at(one, orders), lem_zhu_lemma5(lambda a: self.account.renyi(self.gap, a), self.m, orders)]
+        released = released_scores(one)
+        if released is not None:
+            known.append(released.renyi_at(orders))
+        return np.asarray(self.rounds * np.minimum.reduce(known))
+
+    def _instances(self) -> Instances:
+        return _instances(self)
+
+
+@lru_cache(maxsize=32)
+def _instances(choice: NoisyMax) -> Instances:
+    """Real scores for one round. Scores that do not move may lie so far below that they never win: then only the others are left."""
+    left = choice.m if choice.gap == 1 else choice.changed
+    return choice.account.instances(replace(choice.moves, m=left, together=min(choice.moves.together, left)))
+
+
+def _one_round(choice: NoisyMax) -> Bracket:
+    """The least of the proved curves of one round, as a pair; the other order of the neighbours leaks just as much."""
+    known = choice.account.choice(choice.gap)
+    if known is not None:
+        return known
+    account, moves = choice.account, choice.moves
+    moved = account.shifted(choice.gap).upper
+    released = released_scores(choice) if choice.changed <= _MOST_RELEASED else None
+
+    def least(epsilon: Floats) -> Floats:
+        # Of all scores at least one does not win, so m - 1 of them are enough in thm:max_sel. lem:zhu_lemma5 is never below it: order by
+        # order, what it allows is m times what the same Renyi divergence allows the noise.
+        values = np.minimum((choice.m - 1) * moved.hockey_stick(epsilon, side=1), account.choice_delta(moves, epsilon))
+        if released is not None:
+            values = np.minimum(values, released.delta_at(epsilon).upper)
+        return np.asarray(np.minimum.accumulate(np.minimum(values, 1.0)))
+
+    end = min(float(moved.epsilon_at(_DEEPEST, side=1)), LARGEST_LOSS)
+    knots = falling_knots(least, end, _FALL, _FAR_FALL)
+    values = np.minimum(least(knots) * _UP, 1.0)
+    return Bracket(pair_from_curve(knots, values, values), _instances(choice).chosen())

@@ -33,21 +33,21 @@ def thm_max_sel(profile: Profile, m: int, epsilon: ArrayLike) -> Floats:
 
     Holds when the noise is additive, independent and of one law; the gap is 2, or 1 for monotone scores. Label: thm:max_sel.
     """
-    return lem_composition_rnm(profile, m, 1, epsilon)
+    eps = check_array("epsilon", epsilon, REAL)
+    return np.asarray(np.minimum(check_number("m", m, _SCORES) * profile(eps) * _UP, 1.0))
 
 
-def lem_composition_rnm(profile: Profile, m: int, k: int, epsilon: ArrayLike) -> Floats:
+def lem_composition_rnm(log_profile: Profile, m: int, k: int, epsilon: ArrayLike) -> Floats:
     r"""Delta at each epsilon of k rounds over m scores each.
 
-    Claim: ``m^k delta_k(e)``, delta_k the profile of k noisy scores, each of which moves by the gap. (The paper says m of them, which is
-    a slip: docs/errata.md.)
+    Claim: ``m^k delta_k(e)``, delta_k the profile of k noisy scores, each of which moves by the gap, given by its logarithm: the factor
+    is soon too large for a float, and delta_k too small. (The paper says m of them, which is a slip: docs/errata.md.)
 
     Holds as ``thm:max_sel`` does, also where a round is chosen after seeing those before. Label: lem:composition_rnm.
     """
     eps = check_array("epsilon", epsilon, REAL)
     log_factor = check_number("k", k, _ROUNDS) * math.log(check_number("m", m, _SCORES))
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.exp(np.minimum(log_factor * _UP + np.log(profile(eps)) + 1e-12, 0.0)))
+    return np.asarray(np.exp(np.minimum(log_factor * _UP + log_profile(eps) + 1e-12, 0.0)))
 
 
 def lem_convert2_eps_delta(sigma: float, m: int, delta: float, gap: float = 2.0) -> float:
