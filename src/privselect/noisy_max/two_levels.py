@@ -39,8 +39,9 @@ _LOG_ROOT = 0.5 * math.log(2.0 * math.pi)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TwoLevels:
-    """At each of many offsets, ascending: the loss there, and the chance that the s win, moved up and not."""
+    """At each of many offsets of the others above the s: the loss there, and the chance that the s win, moved up and not."""
 
+    offset: Floats
     loss: Floats
     moved: Floats
     still: Floats
@@ -67,7 +68,8 @@ def two_levels(m: int, s: int, shift: float) -> TwoLevels:
     kept[kept] = np.diff(np.maximum.accumulate(loss[kept]), prepend=-np.inf) > 0.0
     if not loss[kept][0] < 0.0:
         raise ArithmeticError("the offsets must start where the loss is negative")  # else the curve at 0 would be missed
-    return TwoLevels(loss[kept], moved[kept], still[kept])
+    offset = start + rivals.step / rivals.parts * np.arange(count)
+    return TwoLevels(offset[kept], loss[kept], moved[kept], still[kept])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
