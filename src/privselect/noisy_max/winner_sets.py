@@ -7,6 +7,7 @@ docs/derivations/noisy_max.md.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -42,7 +43,10 @@ def two_levels_delta(moves: Moves, epsilon: Floats) -> Floats:
     if min(moves.together, moves.m // 2) <= PROVED:
         return np.asarray(np.maximum.reduce([two_levels(moves.m, s, moves.gap).delta(epsilon) for s in moves.sizes()]))
     single = one_rival_delta(moves, epsilon)
-    many = [two_levels(moves.m, moves.m - few, moves.gap).delta(epsilon) + more * single for few, more in _NEARLY_ALL]
+    many = []
+    for few, more in _NEARLY_ALL:
+        levels = two_levels(moves.m, moves.m - few, moves.gap).delta(epsilon) + more * single
+        many.append(np.minimum(levels, gaussian_delta(moves.gap * math.sqrt(few * (moves.m - few) / moves.m), epsilon)))
     return np.asarray(np.maximum.reduce([_over_sets(moves, moves.m - PROVED - 1, single, epsilon), *many]) * _UP)
 
 
