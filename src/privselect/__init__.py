@@ -48,6 +48,9 @@ _HOME = {
     "NoisyMax": "noisy_max",
     "Gumbel": "noisy_max",
     "Exponential": "noisy_max",
+    "report_noisy_max": "noisy_max.report",
+    "NoisyWinner": "noisy_max.value",
+    "NoisyVotes": "noisy_max.votes",
     "Selection": "selection",
     "compare": "selection.compare",
     "plan": "planning.plan",
@@ -103,6 +106,9 @@ if TYPE_CHECKING:
     from privselect.noisy_max import Exponential as Exponential
     from privselect.noisy_max import Gumbel as Gumbel
     from privselect.noisy_max import NoisyMax as NoisyMax
+    from privselect.noisy_max.report import report_noisy_max as report_noisy_max
+    from privselect.noisy_max.value import NoisyWinner as NoisyWinner
+    from privselect.noisy_max.votes import NoisyVotes as NoisyVotes
     from privselect.pairs import DominatingPair as DominatingPair
     from privselect.planning.adjust import adjust as adjust
     from privselect.planning.design import design as design
