@@ -17,6 +17,7 @@ from startup import startup_lines
 from tightness import cases
 from tuner import tuner_lines
 
+from noisy_max import noisy_max_lines
 from planning import planning_lines
 
 REPORT = Path("build") / "bench.json"
@@ -24,7 +25,16 @@ REPORT = Path("build") / "bench.json"
 
 def main() -> None:
     console = Console(width=132)
-    lines = [*gaussian_lines(), *dpsgd_lines(), *composition_lines(), *planning_lines(), *memory_lines(), *startup_lines(), *tuner_lines()]
+    lines = [
+        *gaussian_lines(),
+        *dpsgd_lines(),
+        *composition_lines(),
+        *planning_lines(),
+        *memory_lines(),
+        *startup_lines(),
+        *tuner_lines(),
+        *noisy_max_lines(),
+    ]
     console.print(
         _table(
             f"speed and memory, against dp-accounting {version('dp-accounting')}",

@@ -64,6 +64,8 @@ class NoisyVotes:
             raise ParameterError("a round needs `ballots` or `counts`, and not both")
         scores = self._counted(ballots) if counts is None else self._given(counts)
         how = drawing(self._mechanism.noise)
+        if how.whole:
+            scores.whole_gaps(_ONE)  # refuses a fraction before a round is spent on it
         with self._lock:  # two threads must not share the last round
             if self._asked >= self._mechanism.rounds:
                 raise ParameterError(f"`rounds` must be at most the {self._mechanism.rounds} declared, got one more")
