@@ -112,13 +112,13 @@ def test_exponential_noise_is_permute_and_flip():
     assert chi_square(frequencies(found, 3), wanted) > ALARM
 
 
-@pytest.mark.parametrize("shape", Shape)
-def test_boxes_that_overlap_are_narrowed_until_one_is_greatest(shape):
+@pytest.mark.parametrize(("shape", "unit"), [*((shape, Fraction(1)) for shape in Shape), (Shape.NORMAL, Fraction(1, 3))])
+def test_boxes_that_overlap_are_narrowed_until_one_is_greatest(shape, unit):
     """Boxes of a sixteenth: of three scores, one vector in five or so is compared as fractions."""
     stairs = Staircase(shape, Line(place_bits=2, cell_bits=2), 12)
-    scores, _ = read_scores([[0.0, 0.3, 0.25]] * 5000)
+    scores, _ = read_scores(np.tile([0.0, 0.3 * float(unit), 0.25 * float(unit)], (5000, 1)))
     entropy = Requests(seeded(5))
-    found = winners(scores, Fraction(1), stairs, entropy)
+    found = winners(scores, unit, stairs, entropy)
     assert entropy.narrowed > 400
     assert chi_square(frequencies(found, 3), shares(shape, [0.0, 0.3, 0.25])) > ALARM
 
@@ -160,6 +160,14 @@ def test_equal_scores_in_one_box_win_equally_often():
     source = seeded(7)
     found = [ps.report_noisy_max([5, 5], ps.Gaussian(sigma=2), entropy=Same(source)) for _ in range(800)]
     assert chi_square(frequencies(found, 2), [0.5, 0.5]) > ALARM
+
+
+@pytest.mark.parametrize("unit", [1, 5])
+def test_in_one_box_half_a_box_is_a_lead_of_seven_in_eight(unit):
+    """The lower score must have a place in the upper half of the box, and further up than the other by half a box: 1/8."""
+    source, lead = seeded(12), unit * Fraction(1, 2**39)
+    found = [ps.report_noisy_max([lead, 0], ps.Laplace(scale=1), unit, entropy=Same(source)) for _ in range(500)]
+    assert chi_square(frequencies(found, 2), [7 / 8, 1 / 8]) > ALARM
 
 
 def test_in_one_box_a_score_above_by_less_than_any_float_can_tell_wins():
@@ -369,5 +377,7 @@ def test_discrete_noise_needs_whole_multiples(scores, sensitivity):
 def test_other_bad_input_is_refused():
     with pytest.raises(ParameterError, match="getrandbits"):
         ps.report_noisy_max([1, 2], ps.Gaussian(sigma=4), entropy=5)
+    with pytest.raises(ParameterError, match="`insecure_float` must be True or False, got 'no'"):
+        ps.report_noisy_max([1, 2], ps.Gaussian(sigma=4), insecure_float="no")
     with pytest.raises(ParameterError, match="discrete noise is drawn in whole numbers"):
         ps.report_noisy_max([1, 2], ps.DiscreteLaplace(scale=2), insecure_float=True)

@@ -1,6 +1,8 @@
 """The winner's score with fresh noise, and a stream of votes. False alarms of the statistical tests: once in 1e7 changes of the draws."""
 
+import copy
 import math
+import pickle
 import threading
 from fractions import Fraction
 
@@ -127,6 +129,12 @@ def test_votes_show_nothing_but_their_description():
     votes.ask([0, 1, 1])
     assert repr(votes) == "NoisyVotes(noisy_max(gaussian(sigma=2), m=3, rounds=5, changes=2), asked=1)"
     assert set(votes.__slots__) == {"_asked", "_entropy", "_lock", "_mechanism"}  # nothing of a round is kept
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_votes_cannot_be_copied(copied):
+    with pytest.raises(TypeError, match="spent twice"):
+        copied(ps.NoisyVotes(NOISE, m=3, rounds=5))
 
 
 def test_threads_share_the_rounds():

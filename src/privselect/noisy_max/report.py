@@ -58,6 +58,8 @@ def report_noisy_max(  # noqa: PLR0913 - one call says all that is released
     source = check_entropy(entropy)
     read, single = read_scores(scores)
     rounds = _check_top(top, read.values.shape[1])
+    if insecure_float not in {True, False}:
+        raise ParameterError(f"`insecure_float` must be True or False, got {shown(insecure_float)}")
     if value is not None:
         if not single or rounds > 1 or insecure_float:
             raise ParameterError("`value` goes with one vector of scores, top=1 and exact noise: ask for each vector on its own")

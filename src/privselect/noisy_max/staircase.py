@@ -33,8 +33,9 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Wholes = NDArray[np.int64]
 
-# A density in floats is right to 2^-40, relative. The ends of a box are exact, or a whole number over the scale with one rounding; the
-# exponent, at most 40 in size where there are cells, has an error below 40 * 4 * 2^-53, and numpy's exp one of a few units of 2^-53.
+# A density in floats is right to 2^-40, relative. The ends of a box are exact, or a whole number over the scale with one rounding; an
+# exponent of at most 60 in size has an error below 60 * 4 * 2^-53, and numpy's exp one of a few units of 2^-53. Where the exponent is
+# larger, the density is below 2^-80, far below one step: then only the lowest part of a step counts, which floats leave open.
 _SLACK = 2.0**-40
 _LEAST = 2.0**-20  # of a step: floats never say that the lowest part [0, 1) of a step is empty, so what underflows is left open
 _DIGITS = 20

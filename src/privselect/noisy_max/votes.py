@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -41,6 +41,9 @@ class NoisyVotes:
 
     def __repr__(self) -> str:
         return f"NoisyVotes({self._mechanism}, asked={self._asked})"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a stream of votes cannot be copied or pickled: its rounds could be spent twice")
 
     @property
     def mechanism(self) -> NoisyMax:
