@@ -19,7 +19,7 @@ ROWS = (
     {"errors"},
     {"parameters", "interval", "literals", "digits", "entropy"},
     {"sketch", "files"},
-    {"text", "pairs"},
+    {"text", "pairs", "pictures"},
     {"counts", "mechanisms"},
     {"selection", "noisy_max", "regression"},
     {"certificates"},

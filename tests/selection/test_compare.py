@@ -305,7 +305,7 @@ def test_a_folder_that_is_not_there_is_refused(gaussian, tmp_path):
 
 
 def test_without_matplotlib_the_plot_is_one_sentence(gaussian, tmp_path, monkeypatch):
-    monkeypatch.setattr(figures, "find_spec", lambda _: None)
+    monkeypatch.setattr("privselect.pictures.find_spec", lambda _: None)
     with pytest.raises(MissingExtraError, match=r"pip install 'privselect\[plot\]'"):
         gaussian.plot(tmp_path / "plot.png")
 

@@ -30,7 +30,8 @@ def compare(
     from privselect.selection.compare import compare as compare_bounds
 
     if plot is not None:
-        from privselect.selection.figures import check_axis, check_picture
+        from privselect.pictures import check_picture
+        from privselect.selection.figures import check_axis
 
         # Refuse before the work begins what could not be drawn after it.
         check_picture(plot)

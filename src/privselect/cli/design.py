@@ -31,7 +31,7 @@ def design(
     share, most, budget = read_tau(tau), read_cap(cap), read_mean(mean)
     base = read_mechanism(mechanism)
     if plot is not None:
-        from privselect.selection.figures import check_picture
+        from privselect.pictures import check_picture
 
         check_picture(plot)  # before the work begins
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import math
 import textwrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privselect.files import write_whole
-from privselect.selection.figures import check_picture
+from privselect.pictures import check_picture, save_picture
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,11 +41,7 @@ def law_curves(design: Design) -> Curves:
 def draw(design: Design, path: str | Path) -> None:
     """Draw :func:`law_curves` into a .png, .pdf or .svg file, which appears whole or not at all."""
     file = check_picture(path)
-    figure = _figure(design, law_curves(design))
-    picture, kind = io.BytesIO(), file.suffix.lower().removeprefix(".")
-    # No date in the file: it would only make equal pictures differ.
-    figure.savefig(picture, format=kind, metadata={"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind, {}))
-    write_whole(file, picture.getvalue())
+    save_picture(_figure(design, law_curves(design)), file)
 
 
 def _tail(law: Count, k: np.ndarray[Any, np.dtype[np.int64]]) -> list[float]:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import io
 import math
 import textwrap
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,9 +12,9 @@ import numpy as np
 from privselect.counts import Binomial, Fixed, Poisson
 from privselect.counts.base import LARGEST
 from privselect.counts.truncated import Truncated
-from privselect.errors import MissingExtraError, NotCoveredError, ParameterError
-from privselect.files import check_target, write_whole
+from privselect.errors import NotCoveredError, ParameterError
 from privselect.parameters import OPEN_UNIT, check_number, whole
+from privselect.pictures import check_picture, save_picture
 from privselect.selection.compare import BOUNDS
 from privselect.selection.selection import Selection
 
@@ -33,7 +31,6 @@ if TYPE_CHECKING:
     Curves = dict[str, list[float | None]]
 
 AXES = ("mean", "delta")
-PICTURES = (".png", ".pdf", ".svg")
 _POINTS = 13
 _SMALLEST_DELTA = 1e-15
 _FAR = 3.0  # composition is followed until it is this many times above every other bound
@@ -86,11 +83,7 @@ def draw(mechanism: Mechanism, *, delta: float, path: str | Path, over: str | No
     base, count = _parts(mechanism)
     curves = comparison_curves(mechanism, delta=delta, over=axis)
     asked = delta if axis == "delta" or count is None else count.expected()
-    figure = _figure(curves, axis, _title(base, count, delta, axis), asked)
-    picture, kind = io.BytesIO(), file.suffix.lower().removeprefix(".")
-    # No date in the file: it would only make equal pictures differ.
-    figure.savefig(picture, format=kind, metadata={"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind, {}))
-    write_whole(file, picture.getvalue())
+    save_picture(_figure(curves, axis, _title(base, count, delta, axis), asked), file)
 
 
 def check_axis(mechanism: Mechanism, over: str | None) -> str:
@@ -105,14 +98,6 @@ def check_axis(mechanism: Mechanism, over: str | None) -> str:
         reason = "no law of K is given" if count is None else f"a law given as {count.text_name} has no mean to vary"
         raise ParameterError(f"`over` must be delta where {reason}, got 'mean'")
     return over
-
-
-def check_picture(path: str | Path) -> Path:
-    """``path`` as a file that can be drawn, or one clear sentence: to be asked before the work begins."""
-    file = check_target("plot", path, PICTURES)
-    if find_spec("matplotlib") is None:
-        raise MissingExtraError("a plot needs matplotlib; install it with: pip install 'privselect[plot]'")
-    return file
 
 
 def _parts(mechanism: Mechanism) -> tuple[Mechanism, Count | None]:

@@ -1,0 +1,33 @@
+"""Files that figures are drawn into: asked about before the work begins, and written whole."""
+
+from __future__ import annotations
+
+import io
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from privselect.errors import MissingExtraError
+from privselect.files import check_target, write_whole
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from matplotlib.figure import Figure
+
+PICTURES = (".png", ".pdf", ".svg")
+
+
+def check_picture(path: str | Path) -> Path:
+    """``path`` as a file that can be drawn, or one clear sentence: to be asked before the work begins."""
+    file = check_target("plot", path, PICTURES)
+    if find_spec("matplotlib") is None:
+        raise MissingExtraError("a plot needs matplotlib; install it with: pip install 'privselect[plot]'")
+    return file
+
+
+def save_picture(figure: Figure, file: Path) -> None:
+    """Into a file that :func:`check_picture` has seen, which appears whole or not at all."""
+    picture, kind = io.BytesIO(), file.suffix.lower().removeprefix(".")
+    # No date in the file: it would only make equal pictures differ.
+    figure.savefig(picture, format=kind, metadata={"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind, {}))
+    write_whole(file, picture.getvalue())
