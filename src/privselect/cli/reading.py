@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from privselect.errors import ParameterError, TextFormError
 from privselect.parameters import ACCURACIES, NON_NEGATIVE, OPEN_UNIT, POSITIVE, REAL, Range, check_number, shown, whole
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from privselect.certificates.promise import Promise
     from privselect.counts import Count
     from privselect.mechanisms import Mechanism
+    from privselect.noisy_max import Noise
     from privselect.planning.plan_file import PlanFile
 
 
@@ -46,6 +47,11 @@ def read_cap(text: str) -> int:
     return int(_number("cap", text, whole(1)))
 
 
+def read_whole(name: str, text: str) -> int:
+    """An option that is a whole number of at least 1; what it is for sets its other end."""
+    return int(_number(name, text, whole(1)))
+
+
 def read_mean(text: str | None) -> float | None:
     """``--mean``, which may be left out."""
     return None if text is None else _number("mean", text, POSITIVE)
@@ -60,6 +66,13 @@ def read_mechanism(text: str) -> Mechanism:
     if not isinstance(described, Mechanism):
         raise TextFormError(f"--mechanism needs what one trial leaks, such as gaussian(sigma=4), got the law of K {described}")
     return described
+
+
+def read_noise(text: str) -> Mechanism | Noise:
+    """``--noise``: any description; a noisy max tells what is noise on a score and what is not."""
+    from privselect.text import parse
+
+    return cast("Mechanism | Noise", _closed(parse(text)))
 
 
 def read_count(text: str | None) -> Count | None:

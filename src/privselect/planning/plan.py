@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from privselect.counts.base import LARGEST, Count
-from privselect.errors import NotCoveredError, ParameterError
-from privselect.pairs.compose import ACCURACY
+from privselect.errors import ParameterError
 from privselect.parameters import OPEN_UNIT, POSITIVE, check_number, shown
 from privselect.planning.chance import chance_of_best
+from privselect.planning.instead import instead
 from privselect.planning.question import question, read_count, read_mechanism, together
 from privselect.planning.scan import climbed, runs_that
 from privselect.planning.solve import AnythingMeetsItError, NothingMeetsItError, Search
-from privselect.selection.compare import composed_runs, paper, released_epsilon, renyi
 from privselect.sketch import Sketch
 from privselect.text import write_value
 
@@ -31,8 +29,6 @@ if TYPE_CHECKING:
 
 SHARES = (0.01, 0.05, 0.1)
 QUANTILES = (0.5, 0.9, 0.99)
-OTHERS = ("paper", "renyi", "composition")
-_NARROW = 1e-3  # for the other bounds, which are only shown
 _ROUGH = 1e-2
 _ELASTICITY = 0.2  # of epsilon in the mean number of trials, about
 _MOST_CLIMBED = 10**6  # trials
@@ -130,8 +126,8 @@ def plan(mechanism: Mechanism | Sketch | str, count: Count | Sketch | str | None
             value = search.solve(*_rough_start(asked, axis, budget, at))
     except (NothingMeetsItError, AnythingMeetsItError) as error:
         raise _refusal(asked, axis, budget, at, error) from None
-    instead, notes = _instead(asked, search, value, at)
-    return _answer(asked, value, costs[value], budget, at, instead=instead, notes=notes)
+    others, notes = instead(asked, search, value, at)
+    return _answer(asked, value, costs[value], budget, at, instead=others, notes=notes)
 
 
 def checked(mechanism: Mechanism | str, count: Count | str | None = None, *, epsilon: float, delta: float) -> Plan:
@@ -216,58 +212,6 @@ def _capped_range(asked: Question) -> tuple[int, int]:
         else:
             high = middle
     return high, top
-
-
-def _instead(asked: Question, search: Search, value: float, delta: float) -> tuple[dict[str, float | None], dict[str, str]]:
-    """What the other bounds would have forced: each solved for in the same way, from the exact solution on."""
-    found: dict[str, float | None] = {}
-    notes: dict[str, str] = {}
-    if asked.count is None:
-        return found, notes
-    # A mechanism that changes from step to step is composed anew each time; one that stays is not.
-    accuracy = _NARROW if isinstance(asked.mechanism, Sketch) else ACCURACY
-    for name in OTHERS:
-        axis = search.axis
-        if name == "composition" and asked.hole.parameter == "mean":
-            axis = dataclasses.replace(axis, whole=True, safest=max(axis.safest, 1))  # so many runs
-        other = Search(_bound(asked, name, delta, accuracy), axis, search.budget, accuracy, _NARROW, to_the_last=False)
-        try:
-            found[name] = other.solve(_start_for(asked, name, search, value), search.elasticity)
-        except NotCoveredError as reason:
-            found[name], notes[name] = None, str(reason)
-        except NothingMeetsItError as error:
-            found[name], notes[name] = None, f"nothing meets the budget, not {error}"
-        except AnythingMeetsItError as error:
-            found[name], notes[name] = None, f"no limit within the range searched, {error} meets the budget"
-        except ParameterError as error:
-            found[name], notes[name] = None, f"no answer: {error}"
-    return found, notes
-
-
-def _start_for(asked: Question, name: str, search: Search, value: float) -> float:
-    """The exact solution; for a mechanism released many times, about where it costs as much: epsilon grows with the root of the runs."""
-    count = asked.parts(value)[1]
-    if name != "composition" or count is None or not isinstance(asked.mechanism, Sketch):
-        return value
-    grown = max(0.5 * math.sqrt(composed_runs(count)), 1.0)
-    return search.axis.value(search.axis.place(value) + search.axis.towards_safe * math.log(grown) / search.elasticity)
-
-
-def _bound(asked: Question, name: str, delta: float, accuracy: float) -> Callable[[float], float]:
-    def bound(value: float) -> float:
-        mechanism, count = asked.parts(value)
-        if count is None:
-            raise NotCoveredError("one trial alone: no law of K was given")
-        if name == "paper":
-            return paper(mechanism, count, delta, accuracy)
-        if name == "renyi":
-            return renyi(mechanism, count, delta, accuracy)
-        try:
-            return released_epsilon(mechanism, composed_runs(count), delta, accuracy)
-        except NotCoveredError:  # so many runs that it is not worth computing
-            return math.inf
-
-    return bound
 
 
 def _refusal(asked: Question, axis: Axis, budget: float, delta: float, error: ParameterError) -> ParameterError:

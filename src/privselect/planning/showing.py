@@ -12,7 +12,12 @@ if TYPE_CHECKING:
 
     from privselect.planning.plan import Plan
 
-_OTHERS = {"paper": "by the paper's bound", "renyi": "by Renyi divergences", "composition": "with every run released"}
+_OTHERS = {
+    "paper": "by the paper's bound",
+    "renyi": "by Renyi divergences",
+    "composition": "with every run released",
+    "full_release": "with every score released",
+}
 
 
 def summary(plan: Plan) -> str:
@@ -37,12 +42,13 @@ def _lines(plan: Plan) -> Iterator[tuple[str, str]]:
 
 
 def _trials(plan: Plan) -> Iterator[tuple[str, str]]:
+    if plan.count is None:
+        return
     said = plan.trials()
-    if plan.count is not None:
-        quantiles = ", ".join(f"{k} or fewer with {100 * float(q):g}%" for q, k in said["quantiles"].items())
-        yield "trials", f"{said['expected']:.6g} expected; {quantiles}"
-        if said["probability_of_zero"] > 0.0:
-            yield "  none at all", f"with {_percent(said['probability_of_zero'])}; then a fixed symbol is released"
+    quantiles = ", ".join(f"{k} or fewer with {100 * float(q):g}%" for q, k in said["quantiles"].items())
+    yield "trials", f"{said['expected']:.6g} expected; {quantiles}"
+    if said["probability_of_zero"] > 0.0:
+        yield "  none at all", f"with {_percent(said['probability_of_zero'])}; then a fixed symbol is released"
     best = ", ".join(f"best {100 * float(tau):g}% with {_percent(chance)}" for tau, chance in said["chance_of_best"].items())
     yield "some trial in the", best
 
