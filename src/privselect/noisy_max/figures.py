@@ -86,6 +86,7 @@ def _figure(curves: Curves, mechanism: NoisyMax, delta: float) -> Figure:
         values = np.array([math.nan if value is None else value for value in curves.get(name, [])])
         if np.isfinite(values).any():
             axes.plot(np.array(curves["rounds"]), values, label=label, **{"linewidth": 1.6, **style})
+    axes.set_xlim(curves["rounds"][0], curves["rounds"][-1])
     axes.axvline(mechanism.rounds, color="#CCCCCC", linewidth=1.0, zorder=0)
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(lambda value, _: f"{value:g}")

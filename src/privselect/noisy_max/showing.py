@@ -16,13 +16,15 @@ if TYPE_CHECKING:
     from privselect.noisy_max.noisy_max import NoisyMax
 
 MEANINGS = {
-    "paper": "m times the profile of one score (Koskela, Redberg, Wang)",
+    "curve": "the least curve known of one round, composed",
+    "full_release": "every noisy score that a record can move, released",
     "renyi": "Renyi divergences (Zhu, Wang)",
-    "full_release": "another mechanism: every noisy score released",
+    "paper": "privacy profiles, m^rounds (Koskela, Redberg, Wang)",
+    "closed_form": "the paper's closed form for Gaussian noise",
 }
 
 
-def bounds_table(mechanism: NoisyMax, delta: float, bounds: Mapping[str, float]) -> Table:
+def bounds_table(mechanism: NoisyMax, delta: float, bounds: Mapping[str, float | None]) -> Table:
     """A rich table: each proved bound with its epsilon, its ratio to the least, and its meaning."""
     try:
         from rich.box import SIMPLE_HEAD
@@ -34,8 +36,9 @@ def bounds_table(mechanism: NoisyMax, delta: float, bounds: Mapping[str, float])
     table.add_column("epsilon", justify="right", no_wrap=True)
     table.add_column("/ least", justify="right", no_wrap=True)
     table.add_column("meaning")
-    least = min(bounds.values())
+    least = min((epsilon for epsilon in bounds.values() if epsilon is not None), default=math.inf)
     for name, epsilon in bounds.items():
-        quotient = f"{epsilon / least:.3f}" if math.isfinite(epsilon) and least > 0.0 else ""
-        table.add_row(name, shown_up(epsilon), quotient, MEANINGS.get(name, ""), style="bold" if epsilon == least else None)
+        shown = "-" if epsilon is None else shown_up(epsilon)
+        quotient = "" if epsilon is None or not 0.0 < least <= epsilon < math.inf else f"{epsilon / least:.3f}"
+        table.add_row(name, shown, quotient, MEANINGS[name], style="bold" if epsilon == least else None)
     return table

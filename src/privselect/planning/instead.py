@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from privselect.errors import NotCoveredError, ParameterError
 from privselect.noisy_max import NoisyMax
+from privselect.noisy_max.bounds import BOUNDS
 from privselect.pairs.compose import ACCURACY
 from privselect.planning.solve import AnythingMeetsItError, NothingMeetsItError, Search
 from privselect.selection.compare import composed_runs, paper, released_epsilon, renyi
@@ -85,7 +86,7 @@ def _bound(asked: Question, name: str, delta: float, accuracy: float) -> Callabl
 
 
 def _of_noisy_max(mechanism: object, name: str, delta: float) -> float:
-    bounds = mechanism.bounds(delta) if isinstance(mechanism, NoisyMax) else {}
-    if name not in bounds:
-        raise NotCoveredError("there is no such bound for this noise")
-    return bounds[name]
+    if not isinstance(mechanism, NoisyMax):
+        raise NotCoveredError("one trial alone: no law of K was given")
+    bound = BOUNDS[name](mechanism, delta)
+    return math.inf if bound is None else bound
