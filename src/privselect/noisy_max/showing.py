@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from privselect.noisy_max.noisy_max import NoisyMax
 
 MEANINGS = {
-    "curve": "the least curve known of one round, composed",
-    "full_release": "every noisy score that a record can move, released",
+    "curve": "the least curve of one round, composed",
+    "full_release": "every score a record moves, released",
     "renyi": "Renyi divergences (Zhu, Wang)",
-    "paper": "privacy profiles, m^rounds (Koskela, Redberg, Wang)",
-    "closed_form": "the paper's closed form for Gaussian noise",
+    "paper": "privacy profiles (Koskela et al.)",
+    "closed_form": "the paper's closed form, one round",
 }
 
 
