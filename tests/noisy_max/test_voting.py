@@ -101,7 +101,8 @@ def test_the_sigmas_meet_their_budgets(sigmas):
         for name, changes in {"anything": None, "ballots": 2}.items():
             whole = ps.NoisyMax(ps.Gaussian(sigma=found[name]), m=10, rounds=1000, changes=changes)
             assert 0.999 * epsilon <= whole.epsilon_at(1e-5).upper <= epsilon
-        assert list(found.values()) == sorted(found.values(), reverse=True) or found["paper"] < found["renyi"]
+        noise = [found[name] for name in ("renyi", "paper", "full_release", "anything", "pate", "ballots")]
+        assert noise == sorted(noise, reverse=True)
 
 
 def test_one_ballot_costs_a_gaussian_of_sensitivity_root_2(sigmas):
@@ -112,10 +113,10 @@ def test_one_ballot_costs_a_gaussian_of_sensitivity_root_2(sigmas):
 
 @pytest.mark.parametrize("cell", SMOOTHED, ids=str)
 def test_smoothed_labels(voting, cell):
-    """A mean of 40 runs, each off by 0.1 or less as a standard deviation: 6 of those of the mean, a false alarm below 1e-8 in all."""
+    """A mean of 100 runs, to 7 of its standard deviations: a false alarm in any of the cells has a chance below 1e-8."""
     rng = np.random.default_rng()
     sigma = float(re.search(r"\(([\d.]+)\)", RELEASED[cell])[1])
-    noise = rng.normal(0, sigma, size=(40, *voting["counts"].shape))  # an experiment on public data: nothing is released
+    noise = rng.normal(0, sigma, size=(100, *voting["counts"].shape))  # an experiment on public data: nothing is released
     runs = [smoothed_share(voting, released) for released in (voting["counts"] + noise).argmax(axis=2)]
     assert np.std(runs) < 0.15
-    assert np.mean(runs) == pytest.approx(float(SMOOTHED[cell]), abs=0.01 + 6 * np.std(runs) / np.sqrt(40))
+    assert np.mean(runs) == pytest.approx(float(SMOOTHED[cell]), abs=0.015 + 0.7 * np.std(runs))
