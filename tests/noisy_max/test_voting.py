@@ -69,8 +69,25 @@ def test_one_record_moves_one_ballot(voting):
     assert any(np.any(move) for move in moved)
 
 
+def right(voting, counts):
+    """The share of the ballots, and of the images by plain plurality."""
+    truth = voting["labels"][voting["public"]]
+    return counts[np.arange(len(truth)), truth].sum() / counts.sum(), np.mean(counts.argmax(axis=1) == truth)
+
+
+def test_by_the_nearest_record_teachers_are_worse(voting):
+    pixels, labels, private, public = (voting[name] for name in ("pixels", "labels", "private", "public"))
+    distances = voting["apart"](pixels[private], pixels[public])
+    teachers = np.array([voting["part"](record, b"teacher", 250) for record in private])
+    counts = np.zeros_like(voting["counts"])
+    for teacher in np.unique(teachers):
+        own = np.flatnonzero(teachers == teacher)
+        counts[np.arange(len(public)), labels[private[own[distances[own].argmin(axis=0)]]]] += 1
+    assert right(voting, counts) == pytest.approx((0.23, 0.84), abs=0.006)
+
+
 def test_plain_plurality(voting):
-    assert np.mean(voting["counts"].argmax(axis=1) == voting["labels"][voting["public"]]) == pytest.approx(0.953, abs=0.005)
+    assert right(voting, voting["counts"]) == pytest.approx((0.83, 0.953), abs=0.005)
     assert voting["counts"].sum(axis=1).mean() == pytest.approx(67, abs=0.6)
 
 
