@@ -1,5 +1,6 @@
 """Gaussian scores on two levels: the integrals, the lemma behind **Two levels**, and brute force against its claim."""
 
+import itertools
 import math
 
 import mpmath
@@ -11,7 +12,6 @@ from scipy.special import log_ndtr, ndtr
 from privselect.noisy_max.moves import Moves
 from privselect.noisy_max.two_levels import FLOOR, two_levels
 from privselect.noisy_max.winner_sets import PROVED, one_rival_delta, projected_delta, two_levels_delta
-import itertools
 
 # -- the integrals ---------------------------------------------------------------------------------------------------------
 

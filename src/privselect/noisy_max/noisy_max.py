@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -139,11 +140,15 @@ class NoisyMax(Mechanism):
         found = Mechanism._epsilon_within(self, delta, accuracy)  # noqa: SLF001 - what it overrides
         if self.m == 1:
             return found
-        others = [min(bound for bound in self.bounds(float(d)).values() if bound is not None) for d in delta.ravel()]
-        upper, lower = np.minimum(found.upper, np.reshape(others, delta.shape)), found.lower
+        upper, lower = np.minimum(found.upper, np.reshape([self._least_other(d) for d in delta.ravel().tolist()], delta.shape)), found.lower
         if self.rounds == 1 and lower is not None:
             lower = np.maximum(lower, self._instances().epsilon(delta))
         return Interval(None if lower is None else plain(np.minimum(lower, upper)), plain(upper))
+
+    def _least_other(self, delta: float) -> float:
+        """The least of the bounds that do not go by the curve."""
+        others = [bound(self, delta) for name, bound in BOUNDS.items() if name != "curve"]
+        return min((bound for bound in others if bound is not None), default=math.inf)
 
     def bounds(self, delta: float) -> dict[str, float | None]:
         """Epsilon at delta by each proved upper bound, by name; None where it says nothing."""
