@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import privselect as ps
 from closed_forms import approximate_hockey
 from privselect.errors import ParameterError
-from privselect.mechanisms.discrete_gaussian import _weights
+from privselect.mechanisms.discrete_gaussian import gaussian_weights
 
 DIGITS = 60  # deltas below 1e-30 are differences of terms that size, and the sums are near 1
 
@@ -69,7 +69,7 @@ def test_a_wide_one_is_nearly_continuous(sigma):
 @pytest.mark.parametrize("sigma", [0.05, 0.3, 1.0, 7.3, 1e4, 1e6])
 def test_weights_are_right_to_the_last_digits(sigma):
     k = np.unique(np.floor(np.linspace(0.0, 36.0, 200) * sigma))
-    for place, weight in zip(k.tolist(), _weights(k, sigma).tolist(), strict=True):
+    for place, weight in zip(k.tolist(), gaussian_weights(k, sigma).tolist(), strict=True):
         with mpmath.workdps(DIGITS):
             true = mpmath.exp(-(mpmath.mpf(place) ** 2) / (2 * mpmath.mpf(sigma) ** 2))
             assert abs(weight / true - 1) < 4 * 2.0**-53

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from dataclasses import dataclass
 from fractions import Fraction
@@ -26,12 +27,6 @@ if TYPE_CHECKING:
 _REACH = 36.0  # in sigma: e^(-36^2/2) is still a proper float
 _SPLIT = 2.0**27 + 1.0  # halves the digits of a float
 _UNIT_ROUNDOFF = 2.0**-53
-_ODDS = np.exp(-600.0)
-# For sigma below 1/36, 0 and 1 have odds of more than e^648: everything leaks, and randomised response with odds e^600 is less than that.
-_FAR_APART = Bracket(
-    DominatingPair(np.array([]), np.array([]), 1.0, 1.0),
-    (DominatingPair(np.array([_ODDS, 1.0 - _ODDS]), np.array([1.0 - _ODDS, _ODDS])),),
-)
 
 
 @register
@@ -50,30 +45,7 @@ class DiscreteGaussian(StatedMechanism):
     sigma: float = parameter(Range(0.0, 1e6, low_open=True, high_open=False), leaks="mostly less")
 
     def _make_brackets(self) -> tuple[Bracket, ...]:
-        width = max(int(CELL * self.sigma), 1)  # outcomes in a cell
-        half = int(_REACH * self.sigma / width) * width
-        if half == 0:
-            return (_FAR_APART,)
-        # The outcomes 1-half, ..., half in cells: as many of them have a positive loss as a negative one.
-        starts = np.arange(1 - half, half + 1, width, dtype=np.float64)
-        masses = np.zeros_like(starts)
-        for offset in range(width):
-            masses += _weights(starts + offset, self.sigma)
-        total = float(masses.sum())  # what lies further out is less than its rounding
-        q = masses / total
-        p = q[::-1]
-        rounding = (2 * width + 64) * _UNIT_ROUNDOFF
-        # Each weight from half on is at most ``ratio`` times the one before. Both ends of a law together are less than twice one of them.
-        last, ratio = _weights(np.array([half]), self.sigma)[0], np.exp(-half / self.sigma / self.sigma)
-        beyond = float(2.0 * last / (1.0 - ratio) / total * (1.0 + rounding))
-        # In the lower pair the ends join the likeliest outcome, whose mass they do not change.
-        lower = DominatingPair(p, q, rounding=rounding)
-        if width == 1:
-            return (Bracket(DominatingPair(p, q, beyond, beyond, rounding), (lower,)),)
-        knots = (np.append(starts, half + 1) - 1.0) / self.sigma / self.sigma  # half-way between two outcomes
-        none = np.zeros(1)
-        joined = connect_the_dots(knots, np.concatenate([none, p, none]), np.concatenate([none, q, none]))
-        return (Bracket(DominatingPair(joined.p, joined.q, joined.p_only + beyond, joined.q_only + beyond, rounding), (lower,)),)
+        return (discrete_gaussian_bracket(self.sigma),)
 
     def sample(self, entropy: Entropy | None = None) -> int:
         """Draw the noise exactly from this law; ``entropy`` is anything with ``getrandbits``, the operating system's by default."""
@@ -85,7 +57,60 @@ class DiscreteGaussian(StatedMechanism):
             return np.asarray(0.5 * check_orders(alpha) / self.sigma / self.sigma * (1.0 + 1e-15))
 
 
-def _weights(k: Floats, sigma: float) -> Floats:
+def discrete_gaussian_bracket(sigma: float, shift: int = 1) -> Bracket:
+    """The law around ``shift`` (1 or 2) against the same around 0: an outcome k has loss ``shift (2k - shift)/(2 sigma^2)``.
+
+    ``k -> shift - k`` exchanges the two, so one order serves both. A shift of 2 is not that of half the sigma: the outcomes lie
+    as far apart as before.
+    """
+    cells, width = _cells(sigma, shift)
+    last = (cells * width + shift - 1) // 2  # the outcomes run from shift - last to last
+    nearest = last + 1 - shift  # so far from 0 is the first outcome that is cut off
+    if nearest <= 0:
+        return _far_apart(shift)
+    starts = shift - last + width * np.arange(cells, dtype=np.float64)
+    masses = np.zeros_like(starts)
+    for offset in range(width):
+        masses += gaussian_weights(starts + offset, sigma)
+    total = float(masses.sum())  # what lies further out is less than its rounding
+    q = masses / total
+    p = q[::-1]
+    rounding = (2 * width + 64) * _UNIT_ROUNDOFF
+    # Each weight from ``nearest`` on is at most ``ratio`` times the one before. Both ends of a law together are less than twice one of them.
+    most, ratio = gaussian_weights(np.array([float(nearest)]), sigma)[0], np.exp(-nearest / sigma / sigma)
+    beyond = float(2.0 * most / (1.0 - ratio) / total * (1.0 + rounding))
+    # In the lower pair the ends join the likeliest outcome, whose mass they do not change.
+    lower = DominatingPair(p, q, rounding=rounding)
+    if width == 1:
+        return Bracket(DominatingPair(p, q, beyond, beyond, rounding), (lower,))
+    edges = np.append(starts, last + 1) - 0.5  # half-way between two outcomes
+    none = np.zeros(1)
+    joined = connect_the_dots(
+        shift * (edges - 0.5 * shift) / sigma / sigma, np.concatenate([none, p, none]), np.concatenate([none, q, none])
+    )
+    return Bracket(DominatingPair(joined.p, joined.q, joined.p_only + beyond, joined.q_only + beyond, rounding), (lower,))
+
+
+def _cells(sigma: float, shift: int) -> tuple[int, int]:
+    """How many cells, of how many outcomes each: as many outcomes have a positive loss as a negative one."""
+    width = max(int(CELL * sigma), 1)
+    if shift % 2:
+        return 2 * int(_REACH * sigma / width), width
+    width -= 1 - width % 2  # the outcome half-way has loss 0: with it, their number is odd
+    return 2 * int(_REACH * sigma / width) - 1, width
+
+
+def _far_apart(shift: int) -> Bracket:
+    """For a sigma so small that hardly any outcome is common: everything leaks, and randomised response leaks less than that.
+
+    Below 1/36, 0 and 1 have odds of more than e^648; below 1/18, 1 has odds of less than e^-162 against 0, and against 2.
+    """
+    odds = math.exp(-600.0 if shift == 1 else -150.0)
+    response = np.array([odds, 1.0 - odds])
+    return Bracket(DominatingPair(np.array([]), np.array([]), 1.0, 1.0), (DominatingPair(response, response[::-1]),))
+
+
+def gaussian_weights(k: Floats, sigma: float) -> Floats:
     """``exp(-k^2/(2 sigma^2))`` for whole k, to a few units in the last place also where the exponent is large."""
     square = np.multiply(k, k)  # a whole number below 2^53
     rate = 1 / (2 * Fraction(sigma) ** 2)

@@ -38,20 +38,41 @@ class DiscreteLaplace(StatedMechanism):
     scale: float = parameter(Range(1.0 / LARGEST_LOSS, math.inf), leaks="less")
 
     def _make_brackets(self) -> tuple[Bracket, ...]:
-        with localcontext() as context:
-            context.prec = _DIGITS
-            t = (-1 / Decimal(self.scale)).exp()
-            masses = np.array([float(t / (1 + t)), float(1 / (1 + t))])
-        pair = DominatingPair(masses, masses[::-1])
-        return (Bracket(pair, (pair,)),)
+        return (discrete_laplace_bracket(self.scale),)
 
     def renyi_at(self, alpha: ArrayLike) -> Floats:
-        """In closed form: ``log( (e^x + t e^-x)/(1+t) )/(alpha-1)`` with ``x = (alpha-1)/scale``."""
-        most = 1.0 / self.scale
-        power = check_orders(alpha) - 1.0
-        x = power * most
-        near = np.minimum(x, 1.0)
-        # (e^x + t e^-x)/(1+t) = cosh x + tanh(most/2) sinh x: near 0 by what it has above 1, far from it in logs.
-        small = np.log1p(2.0 * np.sinh(0.5 * near) ** 2 + math.tanh(0.5 * most) * np.sinh(near))
-        large = x + np.log1p(np.exp(-most - 2.0 * x)) - math.log1p(math.exp(-most))
-        return np.asarray(np.where(x < 1.0, small, large) / power * (1.0 + 1e-14))
+        """In closed form."""
+        return discrete_laplace_renyi(self.scale, check_orders(alpha))
+
+
+def discrete_laplace_bracket(scale: float, shift: int = 1) -> Bracket:
+    """The law around ``shift`` (1 or 2) against the same around 0; with 2, the outcome half-way has loss 0 and mass t(1-t)/(1+t).
+
+    Holds when ``shift/scale`` is at most 700, where the masses are floats.
+    """
+    with localcontext() as context:
+        context.prec = _DIGITS
+        t = (-1 / Decimal(scale)).exp()
+        masses = [t**shift / (1 + t), 1 / (1 + t)]
+        if shift == 2:
+            masses.insert(1, t * (1 - t) / (1 + t))
+        first = np.array([float(mass) for mass in masses])
+    # Half-way, a mass may round to 0, where the scale is tiny: as it has no loss, it may be left out.
+    first = first[first > 0.0]
+    pair = DominatingPair(first, first[::-1])
+    return Bracket(pair, (pair,))
+
+
+def discrete_laplace_renyi(scale: float, alpha: Floats, shift: int = 1) -> Floats:
+    """``log( (e^x + t^shift e^-x)/(1+t) + middle )/(alpha-1)`` with ``x = (alpha-1) shift/scale``, rounded up."""
+    most, power = 1.0 / scale, alpha - 1.0
+    x = shift * power * most
+    near = np.minimum(x, 1.0)
+    t, apart = math.exp(-most), -math.expm1(-most)  # apart: 1 - t
+    ends = 1.0 if shift == 1 else (1.0 + t * t) / (1.0 + t)  # the mass of the two ends, and by how much the likely one has more
+    tilt = math.tanh(0.5 * most) if shift == 1 else apart
+    # The sum is 1 + ends (cosh x - 1) + tilt sinh x: near 0 by what it has above 1, far from it in logs.
+    small = np.log1p(2.0 * ends * np.sinh(0.5 * near) ** 2 + tilt * np.sinh(near))
+    rest = np.exp(-shift * most - 2.0 * x) + (t * apart * np.exp(-x) if shift == 2 else 0.0)
+    large = x + np.log1p(rest) - math.log1p(t)
+    return np.asarray(np.where(x < 1.0, small, large) / power * (1.0 + 1e-14))
