@@ -1,0 +1,157 @@
+"""Log-concave noise on scores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from privselect.noisy_max.additive import ALL_LEAKS, Additive, additive
+from privselect.noisy_max.log_concave import LogConcave
+from privselect.noisy_max.log_concave_checks import quantile, values_of
+from privselect.pairs import Bracket, DominatingPair, connect_the_dots, merge_cells
+from privselect.pairs.cells import LARGEST_LOSS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+_ROUNDING = 4e-9  # of losses and of masses: nine digits are asked of the functions
+_LOST = 1e-15  # of 1 - distribution
+_SAME = 1e-9  # losses nearer than this are one atom
+_CORE = 4000  # cells from the first of a million quantiles to the last
+_TAIL = 1000  # cells on either side beyond
+_FARTHEST = 1e-100
+
+
+@dataclass(frozen=True, slots=True)
+class LogConcaveNoise(Additive):
+    """Noise whose loss ``log f(x - gap) - log f(x)`` does not fall with x, as log f is concave."""
+
+    noise: LogConcave
+    relative = 1e-9
+
+    @property
+    def absolute(self) -> float:  # type: ignore[override]  # a fact of each
+        """What ``1 - distribution`` has lost."""
+        return 0.0 if self.noise.survival else _LOST
+
+    def shifted(self, gap: int) -> Bracket:
+        """Cells of x are cells of the loss, and those of equal loss atoms."""
+        return _shifted(self, gap)
+
+    def renyi(self, gap: int, alpha: Floats) -> Floats:
+        """From the pair: infinite where the loss is not bounded."""
+        return renyi_above(self.shifted(gap).upper, alpha)
+
+    def survival(self, x: Floats) -> Floats:
+        """As given."""
+        if self.noise.survival is None:
+            return np.maximum(1.0 - self.below(x), 0.0)
+        return values_of("survival", self.noise.survival, x)
+
+    def below(self, x: Floats) -> Floats:
+        """As given."""
+        return values_of("distribution", self.noise.distribution, x)
+
+    def losses(self, x: Floats, gap: int) -> Floats:
+        """Infinite where one of the two has no density."""
+        first, second = (values_of("log_density", self.noise.log_density, x - shift) for shift in (gap, 0))
+        with np.errstate(invalid="ignore"):
+            return np.asarray(first - second)  # NaN where neither has
+
+
+@additive.register
+def _(noise: LogConcave) -> Additive:
+    return LogConcaveNoise(noise)
+
+
+@lru_cache(maxsize=32)
+def _shifted(noise: LogConcaveNoise, gap: int) -> Bracket:
+    """Connect the dots; where tails above have no digits, each loss is rounded up to the end of its cell instead.
+
+    The second law's masses then come from the first's: a smaller mass of the second on any outcome only adds to the hockey stick.
+    """
+    x = _places(noise, gap)
+    losses = noise.losses(x, gap)
+    usable = np.abs(losses) < LARGEST_LOSS
+    x, losses = x[usable], np.maximum.accumulate(losses[usable])
+    if len(x) < 2:
+        return ALL_LEAKS
+    p, q = _masses(noise, x - gap), _masses(noise, x)
+    place, knots = _clusters(losses)
+    level = np.concatenate([[False], np.diff(place) == 0, [False]])  # cells of one loss
+    between = np.concatenate([[True], np.diff(place) > 0, [True]])
+    atoms = np.zeros_like(knots)
+    np.add.at(atoms, place[np.flatnonzero(level)], p[level])
+    cell_p, cell_q = p[between], q[between]
+    if noise.absolute:
+        cell_q[1:-1] = cell_p[1:-1] * np.exp(-knots[1:])
+        cell_q[0], cell_q[-1] = cell_p[0] * np.exp(-knots[0]), 0.0
+    upper = connect_the_dots(knots, cell_p, cell_q, atoms)
+    p_only = min(upper.p_only + noise.absolute, 1.0)
+    upper = DominatingPair(upper.p, upper.q, p_only, max(upper.q_only, 1.0 - float(upper.q.sum()), 0.0), _ROUNDING)
+    lowers = () if noise.absolute else (_roundly(merge_cells(p, q)),)
+    return Bracket(upper, lowers, "remove")
+
+
+def _roundly(pair: DominatingPair) -> DominatingPair:
+    return DominatingPair(pair.p, pair.q, pair.p_only, pair.q_only, _ROUNDING)
+
+
+def _places(noise: LogConcaveNoise, gap: int) -> Floats:
+    """From the far left of the noise to the far right of the noise moved up, most of them where most of it lies."""
+    law = noise.noise.distribution
+    low, high = quantile(law, 1e-6), quantile(law, 1.0 - 1e-6) + gap
+    core = np.linspace(low, high, _CORE + 1)
+    left = low - _reach(lambda x: noise.below(low - x)) * np.linspace(1.0, 0.0, _TAIL, endpoint=False)
+    right = high + _reach(lambda x: noise.survival(high - gap + x)) * np.linspace(0.0, 1.0, _TAIL + 1)[1:]
+    return np.unique(np.concatenate([left, core, right]))
+
+
+def _reach(tail: Callable[[Floats], Floats]) -> float:
+    """How far a tail goes until hardly anything is left."""
+    reach = 1e-6
+    while reach < 1e15 and float(tail(np.array([reach]))[0]) > _FARTHEST:
+        reach *= 1.25
+    return reach
+
+
+def _masses(noise: LogConcaveNoise, x: Floats) -> Floats:
+    """Below x[0], between neighbours, and above x[-1]: differences of the smaller tail."""
+    below, above = noise.below(x), noise.survival(x)
+    between = np.where(below[1:] < 0.5, np.diff(below), -np.diff(above))
+    return np.maximum(np.concatenate([below[:1], between, above[-1:]]), 0.0)
+
+
+def _clusters(losses: Floats) -> tuple[NDArray[np.intp], Floats]:
+    """For each of rising losses the number of its knot, and the knots: losses nearer than _SAME share the greatest of them."""
+    starts = [0]
+    while (following := int(np.searchsorted(losses, losses[starts[-1]] + _SAME, side="right"))) < len(losses):
+        starts.append(following)
+    place = np.zeros(len(losses), dtype=np.intp)
+    place[starts[1:]] = 1
+    ends = np.array([*starts[1:], len(losses)]) - 1
+    return np.cumsum(place), losses[ends]
+
+
+def renyi_above(pair: DominatingPair, alpha: Floats) -> Floats:
+    """An upper bound on ``log(sum p (p/q)^(a-1))/(a-1)``, by what the sum has above 1, with the rounding of that added."""
+    if pair.p_only > 0.0:
+        return np.full(np.shape(alpha), np.inf)
+    power = np.asarray(alpha, dtype=np.float64).ravel() - 1.0
+    values = []
+    for x in power.tolist():
+        highest = max(x * float(pair.losses[-1]), 0.0)  # taken out where the sum would overflow
+        if highest > LARGEST_LOSS:
+            values.append(highest / x)
+            continue
+        terms = pair.p * np.expm1(x * pair.losses)
+        excess = float(terms.sum()) + float(np.abs(terms).sum()) * (pair.relative_rounding + 1e-12)
+        values.append(np.log1p(max(excess, 0.0)) / x)
+    return np.asarray(np.array(values).reshape(np.shape(alpha)) * (1.0 + 1e-12))
