@@ -76,7 +76,7 @@ def discrete_gaussian_bracket(sigma: float, shift: int = 1) -> Bracket:
     q = masses / total
     p = q[::-1]
     rounding = (2 * width + 64) * _UNIT_ROUNDOFF
-    # Each weight from ``nearest`` on is at most ``ratio`` times the one before. Both ends of a law together are less than twice one of them.
+    # Each weight from ``nearest`` on is at most ``ratio`` times the one before. Both ends of a law together are less than twice one.
     most, ratio = gaussian_weights(np.array([float(nearest)]), sigma)[0], np.exp(-nearest / sigma / sigma)
     beyond = float(2.0 * most / (1.0 - ratio) / total * (1.0 + rounding))
     # In the lower pair the ends join the likeliest outcome, whose mass they do not change.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from privselect.errors import ParameterError
-from privselect.noisy_max.instances import Instances
+from privselect.noisy_max.two_level_instances import two_level_instances
 from privselect.pairs import Bracket, DominatingPair
 from privselect.parameters import shown
 
@@ -17,10 +17,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from privselect.mechanisms.base import Mechanism
+    from privselect.noisy_max.instances import Instances
     from privselect.noisy_max.moves import Moves
 
     Floats = NDArray[np.float64]
 
+LOSS_ROUNDING = 1e-12  # of a loss that is read off a pair
 # For a shift so large against the noise that no float holds the odds: everything leaks.
 ALL_LEAKS = Bracket(DominatingPair(np.array([]), np.array([]), 1.0, 1.0), ())
 
@@ -56,13 +58,21 @@ class Additive(ABC):
         """A mechanism that leaks just what the choice between two scores does at its worst, where that is known; None where it is not."""
         return None
 
-    def choice_delta(self, moves: Moves, epsilon: Floats) -> Floats:  # noqa: ARG002 - for those that know more
-        """Upper bounds on the hockey stick of the choice at each epsilon >= 0 that are proved for this noise alone."""
-        return np.ones_like(epsilon)
+    def choice_delta(self, moves: Moves, epsilon: Floats) -> Floats:
+        """Upper bounds on the hockey stick of the choice at each epsilon >= 0, beside the sum of one for each score but one.
 
-    def instances(self, moves: Moves) -> Instances:  # noqa: ARG002
+        Where the noise's loss is at most g, each index is at most e^g times as likely for one neighbour as for the other, so no
+        choice leaks more than randomised response with odds e^g: ``(e^g - e^e)/(e^g + 1)``.
+        """
+        moved = self.shifted(int(moves.gap)).upper
+        if moved.p_only > 0.0:
+            return np.ones_like(epsilon)
+        most = float(moved.losses[-1]) + LOSS_ROUNDING
+        return np.asarray(-np.expm1(np.minimum(epsilon - most, 0.0)) / (1.0 + np.exp(-most)) * (1.0 + 4e-15))
+
+    def instances(self, moves: Moves) -> Instances:
         """Real scores and moves: what the choice leaks at least."""
-        return Instances(np.zeros(0), np.zeros(0))
+        return two_level_instances(self, moves)
 
     def choice(self, gap: int) -> Bracket | None:  # noqa: ARG002 - for those that know
         """The choice of an index itself, whatever the scores and however many, where that is known exactly; None where it is not."""

@@ -46,6 +46,6 @@ class ExponentialNoise(Additive):
         return np.asarray(-np.expm1(-np.maximum(x, 0.0) / self.noise.scale))
 
 
-@additive.register
+@additive.register(Exponential)
 def _(noise: Exponential) -> Additive:
     return ExponentialNoise(noise)

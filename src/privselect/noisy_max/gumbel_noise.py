@@ -9,20 +9,24 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from privselect.noisy_max.additive import ALL_LEAKS, Additive, additive
+from privselect.noisy_max.instances import Instances
 from privselect.noisy_max.noise import Gumbel
-from privselect.noisy_max.two_outcomes import two_outcomes
 from privselect.pairs import Bracket, connect_the_dots, merge_cells, pair_from_curve
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+
+    from privselect.noisy_max.moves import Moves
 
     Floats = NDArray[np.float64]
 
 _CELLS = 2000
 _FARTHEST = 45.0  # e^-45 is beyond the last digit of a probability
 _LARGEST = 340.0  # of gap/scale: the square of e^340 is still a float
-_KNOTS = 2000
-_INSTANCES = (1.0, 0.7, 0.4, 0.2, 0.1, 0.03, 3e-3, 3e-4, 3e-5)  # 1 - epsilon/most, where one real instance each is the worst there is
+# 1 - epsilon/most: the curve meets 0 as a parabola, so more of them near its end.
+_SHARES = np.concatenate([np.linspace(1.0, 0.1, 1000, endpoint=False), np.geomspace(0.1, 1e-9, 1000), [0.0]])
+_APART = 1e-10
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +75,18 @@ class GumbelNoise(Additive):
         most = self._most(gap)
         if most > _LARGEST:
             return ALL_LEAKS
-        # The curve meets 0 as a parabola: more knots near its end.
-        knots = most * (1.0 - np.linspace(1.0, 0.0, _KNOTS) ** 2)
+        knots = most * (1.0 - _SHARES)
+        apart = knots[:-1][np.diff(knots) > _APART]  # slopes between nearer ones would be made of rounding
+        knots = np.unique(np.concatenate([[0.0], apart, [max(most, _APART)]]))
         values = gumbel_delta(most, knots)
-        instances = [gumbel_instance(most, most - share * most) for share in _INSTANCES]
-        return Bracket(pair_from_curve(knots, values, values), tuple(two_outcomes(*instance) for instance in instances))
+        return Bracket(pair_from_curve(knots, values, values), gumbel_instances(most).chosen())
+
+    def instances(self, moves: Moves) -> Instances:
+        """Two scores, the others far below."""
+        return gumbel_instances(min(moves.gap / self.noise.scale, _LARGEST))
 
 
-@additive.register
+@additive.register(Gumbel)
 def _(noise: Gumbel) -> Additive:
     return GumbelNoise(noise)
 
@@ -104,10 +112,11 @@ def gumbel_delta(most: float, epsilon: ArrayLike) -> Floats:
     return np.asarray(np.minimum(value * (1.0 + 4e-15), 1.0))
 
 
-def gumbel_instance(most: float, epsilon: float) -> tuple[float, float]:
-    """The chance of the first of two scores, with and without the record, where delta at this epsilon (``|e| <= g``) is the greatest."""
-    low = math.expm1(0.5 * (most - epsilon)) / math.expm1(most)
-    return -math.expm1(-0.5 * (most - epsilon)) / -math.expm1(-most), low
+def gumbel_instances(most: float) -> Instances:
+    """The chance of the first of two scores, with and without the record, where it is the worst: ``p' = (sqrt(t/a) - 1)/(t - 1)``."""
+    half = 0.5 * most * _SHARES[:-1]  # (g - e)/2
+    moved, still = np.expm1(-half) / math.expm1(-most), np.expm1(half) / math.expm1(most)
+    return Instances(moved * (1.0 - _ROUNDING), still * (1.0 + _ROUNDING))
 
 
 def _exponential_cells(u: Floats) -> Floats:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from privselect.errors import ParameterError, TextFormError
 from privselect.noisy_max.log_concave_checks import check_law
 from privselect.noisy_max.noise import Noise
@@ -14,8 +12,9 @@ from privselect.parameters import shown
 from privselect.text import register
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from privselect.text import Described
@@ -70,5 +69,5 @@ class LogConcave(Noise):
         """Refused: no text holds a function."""
         raise TextFormError("`log_concave` has no text form, as its density is a function: make it in Python by LogConcave(...)")
 
-    def _written_arguments(self) -> Any:
+    def _written_arguments(self) -> Iterator[str]:
         yield self.name

@@ -66,7 +66,7 @@ class LogConcaveNoise(Additive):
             return np.asarray(first - second)  # NaN where neither has
 
 
-@additive.register
+@additive.register(LogConcave)
 def _(noise: LogConcave) -> Additive:
     return LogConcaveNoise(noise)
 
@@ -126,7 +126,7 @@ def _masses(noise: LogConcaveNoise, x: Floats) -> Floats:
     """Below x[0], between neighbours, and above x[-1]: differences of the smaller tail."""
     below, above = noise.below(x), noise.survival(x)
     between = np.where(below[1:] < 0.5, np.diff(below), -np.diff(above))
-    return np.maximum(np.concatenate([below[:1], between, above[-1:]]), 0.0)
+    return np.asarray(np.maximum(np.concatenate([below[:1], between, above[-1:]]), 0.0))
 
 
 def _clusters(losses: Floats) -> tuple[NDArray[np.intp], Floats]:

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-import privselect.noisy_max.gaussian_noise  # noqa: F401 - makes the noise known
+import privselect.noisy_max.discrete_gaussian_noise
+import privselect.noisy_max.discrete_laplace_noise
+import privselect.noisy_max.exponential_noise
+import privselect.noisy_max.gaussian_noise
+import privselect.noisy_max.gumbel_noise
+import privselect.noisy_max.laplace_noise
+import privselect.noisy_max.log_concave_noise  # noqa: F401 - each of these makes its noise known
 from privselect.errors import ParameterError
 from privselect.interval import Interval
 from privselect.mechanisms.base import MOST_RUNS, Mechanism, check_orders, plain
