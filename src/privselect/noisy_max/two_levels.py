@@ -68,7 +68,7 @@ def two_levels(m: int, s: int, shift: float) -> TwoLevels:
     kept[kept] = np.diff(np.maximum.accumulate(loss[kept]), prepend=-np.inf) > 0.0
     if not loss[kept][0] < 0.0:
         raise ArithmeticError("the offsets must start where the loss is negative")  # else the curve at 0 would be missed
-    offset = start + rivals.step / rivals.parts * np.arange(count)
+    offset = start + rivals.step / rivals.parts * np.arange(count, dtype=np.float64)
     return TwoLevels(offset[kept], loss[kept], moved[kept], still[kept])
 
 
