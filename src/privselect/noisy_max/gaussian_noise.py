@@ -56,7 +56,7 @@ class GaussianNoise(Additive):
         return np.asarray(ndtr(x / self.noise.sigma))
 
     def between_two(self, gap: int) -> Mechanism:
-        """Which of two scores wins tells their noisy difference at most, and in the worst case just as much."""
+        """Which of two scores wins tells on which side of an offset their noisy difference lies: for one epsilon the best test there is."""
         # Rounded down: less noise leaks more.
         return replace(self.noise, sigma=math.nextafter(self.noise.sigma * math.sqrt(2.0) / gap * (1.0 - 4e-16), 0.0))
 

@@ -27,7 +27,7 @@ from privselect.noisy_max.moves import Moves
 from privselect.noisy_max.paper import lem_zhu_lemma5
 from privselect.pairs import Bracket, DominatingPair, pair_from_curve
 from privselect.pairs.cells import LARGEST_LOSS
-from privselect.pairs.compose import ACCURACY
+from privselect.pairs.compose import ACCURACY, Step, compose
 from privselect.parameters import REAL, check_array, parameter, shown, whole
 from privselect.text import register
 
@@ -104,12 +104,17 @@ class NoisyMax(Mechanism):
         return Moves(self.m, self.changed if self.gap == 1 else self.m, self.gap)
 
     def as_parts(self) -> tuple[tuple[Mechanism, int], ...]:
-        """One round, as many times; of a choice between two, what leaks just as much."""
+        """One round, as many times."""
+        return ((self.one_round, self.rounds),)
+
+    def as_step(self) -> Step:
+        """With the cells of what leaks at least as much, where there is such a thing."""
         alike = self._between_two()
-        return ((self.one_round, self.rounds),) if alike is None else ((alike, self.rounds),)
+        bracket, cells = self.brackets[0], None if alike is None or self.rounds > 1 else alike.as_step().on
+        return Step(bracket, None if cells is None else lambda resolution: replace(cells(resolution), lowers=bracket.lowers))
 
     def _between_two(self) -> Mechanism | None:
-        """Where the worst case is a choice between two scores, whatever the others are."""
+        """A mechanism whose curve is that of one round, where the worst case is a choice between two scores, whatever the others are."""
         # One up and one down is the longest move of two scores once what all have in common is left out (docs/derivations/noisy_max.md).
         if self.m == 2 or (self.changed == 2 and self.gap == 2):
             return self.account.between_two(self.gap)
@@ -123,7 +128,8 @@ class NoisyMax(Mechanism):
             return (Bracket(_SAME, (_SAME,)),)
         alike = self._between_two()
         if alike is not None:
-            return composed_brackets(((alike, self.rounds),), accuracy)
+            upper = composed_brackets(((alike, self.rounds),), accuracy)[0].upper
+            return (Bracket(upper, tuple(_repeated(low, self.rounds) for low in _instances(self).chosen())),)
         if self.rounds > 1:
             return composed_brackets(((self.one_round, self.rounds),), accuracy)
         return (_one_round(self),)
@@ -183,6 +189,11 @@ def _instances(choice: NoisyMax) -> Instances:
     """Real scores for one round. Scores that do not move may lie so far below that they never win: then only the others are left."""
     left = choice.m if choice.gap == 1 else choice.changed
     return choice.account.instances(replace(choice.moves, m=left, together=min(choice.moves.together, left)))
+
+
+def _repeated(low: DominatingPair, rounds: int) -> DominatingPair:
+    """One and the same instance in all rounds: the envelope over instances is no instance, and composed it would be too much."""
+    return compose([(Step(Bracket(low, (low,))), rounds)]).lowers[0]
 
 
 def _one_round(choice: NoisyMax) -> Bracket:

@@ -176,7 +176,8 @@ def _lowers(brackets: Sequence[tuple[Bracket, int]], resolution: Resolution) -> 
     found = []
     for choice in range(choices):
         pairs = [(bracket.lowers[min(choice, len(bracket.lowers) - 1)], times) for bracket, times in brackets]
-        found.append(compose_below(within_reach(pairs, LARGEST), resolution))
+        few = len(pairs) == 1 and are_few(*pairs[0])
+        found.append(compose_few(*pairs[0], side=-1) if few else compose_below(within_reach(pairs, LARGEST), resolution))
     return tuple(found)
 
 
