@@ -72,7 +72,7 @@ def test_refused_in_the_words_that_were_typed(text, sentence):
 def test_a_refusal_is_short_however_long_the_text(text):
     with pytest.raises(PrivselectError) as caught:
         ps.parse(text.format("a" * 100_000))
-    assert len(str(caught.value)) < 400
+    assert len(str(caught.value)) < 500  # most of it the names that are known
 
 
 @pytest.mark.parametrize("zero", ["0", "0.0", "0e5", "0e99999999", "0e-99999999", f"0.000E+{NINES}", "-0e99999999"])

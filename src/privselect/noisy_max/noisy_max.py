@@ -21,6 +21,7 @@ from privselect.interval import Interval
 from privselect.mechanisms.base import MOST_RUNS, Mechanism, check_orders, plain
 from privselect.mechanisms.composed import composed_brackets
 from privselect.mechanisms.falling import falling_knots
+from privselect.mechanisms.gaussian import Gaussian
 from privselect.noisy_max.additive import Additive, additive
 from privselect.noisy_max.bounds import BOUNDS, released_scores
 from privselect.noisy_max.moves import Moves
@@ -44,7 +45,7 @@ _SAME = DominatingPair(np.ones(1), np.ones(1))
 _TRUTHS = {"True": True, "true": True, "False": False, "false": False}
 _FALL, _FAR_FALL = 0.05, 0.5  # of log delta from knot to knot, above and below e^-70
 _DEEPEST = 1e-250  # the curve ends where the least of the simple bounds is there
-_MOST_RELEASED = 16  # scores, whose full release can be the least bound where the noise is not Gaussian
+_MOST_RELEASED, _MOST_BOUNDED = 16, 4  # scores, whose full release can be the least bound somewhere; the second for noise of bounded loss
 _UP = 1.0 + 1e-12
 
 
@@ -138,8 +139,8 @@ class NoisyMax(Mechanism):
         """The rounds are (epsilon, delta)-DP together: delta for one or many real epsilons."""
         found = Mechanism.delta_at(self, epsilon)
         eps = check_array("epsilon", epsilon, REAL)
-        released, upper, lower = released_scores(self), np.asarray(found.upper), found.lower
-        if released is not None:
+        upper, lower = np.asarray(found.upper), found.lower
+        if (released := released_scores(self) if isinstance(self.noise, Gaussian) else None) is not None:
             upper = np.minimum(upper, released.delta_at(eps).upper)
         if self.rounds == 1 and lower is not None and self.m > 1:
             # The other order of the neighbours leaks as much: delta(-e) = 1 - e^-e + e^-e delta(e).
@@ -158,8 +159,10 @@ class NoisyMax(Mechanism):
         return Interval(None if lower is None else plain(np.minimum(lower, upper)), plain(upper))
 
     def _least_other(self, delta: float) -> float:
-        """The least of the bounds that do not go by the curve."""
-        others = [bound(self, delta) for name, bound in BOUNDS.items() if name != "curve"]
+        """The least of the bounds that do not go by the curve, and so not by its knots and cells, where they are in closed form."""
+        # Of other noise these are composed numerically as the curve is, and that lies below them.
+        names = ("full_release", "renyi", "paper", "closed_form") if isinstance(self.noise, Gaussian) else ("renyi",)
+        others = [BOUNDS[name](self, delta) for name in names]
         return min((bound for bound in others if bound is not None), default=math.inf)
 
     def bounds(self, delta: float) -> dict[str, float | None]:
@@ -203,7 +206,7 @@ def _one_round(choice: NoisyMax) -> Bracket:
         return known
     account, moves = choice.account, choice.moves
     moved = account.shifted(choice.gap).upper
-    released = released_scores(choice) if choice.changed <= _MOST_RELEASED else None
+    released = released_scores(choice) if choice.changed <= (_MOST_RELEASED if moved.p_only > 0.0 else _MOST_BOUNDED) else None
 
     def least(epsilon: Floats) -> Floats:
         # Of all scores at least one does not win, so m - 1 of them are enough in thm:max_sel. lem:zhu_lemma5 is never below it: order by
