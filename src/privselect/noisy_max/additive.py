@@ -55,7 +55,7 @@ class Additive(ABC):
         """``P(noise <= x)``, with its relative digits in the tail; of whole noise, that of the noise plus a uniform number in [0, 1)."""
 
     def between_two(self, gap: int) -> Mechanism | None:  # noqa: ARG002 - for those that know
-        """A mechanism with the curve of the choice between two scores, at its worst for each epsilon, where one is known; None elsewhere."""
+        """A mechanism with the curve of the choice between two scores, at its worst for each epsilon; None where none is known."""
         return None
 
     def choice_delta(self, moves: Moves, epsilon: Floats) -> Floats:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-_GOOD_AT = (1e-2, 1e-4, 1e-6, 1e-9)  # deltas of one round
+_GOOD_AT = (0.1, 1e-2, 1e-3, 1e-4, 1e-6, 1e-9)  # deltas of one round
 _ORDERS = (1.2, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # what many rounds leak goes by the Renyi divergence of some order
 
 
