@@ -6,6 +6,7 @@ import math
 import random
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -57,6 +58,7 @@ class DiscreteGaussian(StatedMechanism):
             return np.asarray(0.5 * check_orders(alpha) / self.sigma / self.sigma * (1.0 + 1e-15))
 
 
+@lru_cache(maxsize=16)
 def discrete_gaussian_bracket(sigma: float, shift: int = 1) -> Bracket:
     """The law around ``shift`` (1 or 2) against the same around 0: an outcome k has loss ``shift (2k - shift)/(2 sigma^2)``.
 

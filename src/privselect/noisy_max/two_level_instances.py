@@ -93,8 +93,8 @@ def _worths() -> list[Callable[[Floats, Floats], Floats]]:
 
 
 def _epsilon(p: Floats, q: Floats, delta: float) -> Floats:
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.where((p > delta) & (q > 0.0), np.log(np.maximum(p - delta, 0.0)) - np.log(q), -np.inf))
+    usable = (p > delta) & (q > 0.0)
+    return np.asarray(np.where(usable, np.log(np.where(usable, p - delta, 1.0)) - np.log(np.where(usable, q, 1.0)), -np.inf))
 
 
 def _divergence(p: Floats, q: Floats) -> Floats:
