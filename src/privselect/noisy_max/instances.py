@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-_GOOD_AT = (0.1, 1e-2, 1e-3, 1e-4, 1e-6, 1e-9)  # deltas of one round
-_ORDERS = (1.2, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # what many rounds leak goes by the Renyi divergence of some order
+_CHANCES = (0.5, 0.3, 0.15, 0.06, 0.02, 1e-3, 1e-4, 1e-6, 1e-9)  # of the set where it is not moved
+_ORDERS = (2.0, 8.0, 32.0)  # what many rounds leak goes by the Renyi divergence of some order
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,14 +41,14 @@ class Instances:
         return (values * (1.0 - 1e-14)).reshape(np.shape(delta))
 
     def chosen(self) -> tuple[DominatingPair, ...]:
-        """A few of them as pairs, good at some deltas of one round and of many."""
+        """A few of them as pairs: at some chances of the set the one that gains most by its move, and those good for many rounds."""
         p, q = self.moved, self.still
         usable = (p > q) & (q > 0.0) & (p < 1.0)
         p, q = p[usable], q[usable]
         if not len(p):
             return ()
         with np.errstate(divide="ignore", over="ignore"):
-            best = [int(np.argmax(np.log(np.maximum(p - d, 0.0)) - np.log(q))) for d in _GOOD_AT]
+            best = [int(np.argmax(np.where(q <= chance, p, 0.0))) for chance in _CHANCES]
             for a in _ORDERS:
                 moments = np.logaddexp(a * np.log(p) + (1.0 - a) * np.log(q), a * np.log1p(-p) + (1.0 - a) * np.log1p(-q))
                 best.append(int(np.argmax(moments)))
