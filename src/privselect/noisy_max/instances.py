@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-_CHANCES = (0.5, 0.3, 0.15, 0.06, 0.02, 1e-3, 1e-4, 1e-6, 1e-9)  # of the set where it is not moved
+_CHANCES = (0.5, 0.3, 0.15, 0.06, 0.02, 5e-3, 1e-3, 2e-4, 4e-5, 8e-6, 1e-6, 1e-9)  # of the set where it is not moved
 _ORDERS = (2.0, 8.0, 32.0)  # what many rounds leak goes by the Renyi divergence of some order
 
 
