@@ -42,6 +42,10 @@ OURS = {
     "**Points**",
     "**Mixture**",
     "**Disjoint**",
+    "**One rival**",
+    "**Projected**",
+    "**Two levels**",
+    "**Bounded range**",
     "**Composition** (upper)",
     "**Composition** (lower)",
 }

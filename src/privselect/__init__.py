@@ -48,6 +48,7 @@ _HOME = {
     "NoisyMax": "noisy_max",
     "Gumbel": "noisy_max",
     "Exponential": "noisy_max",
+    "LogConcave": "noisy_max",
     "report_noisy_max": "noisy_max.report",
     "NoisyWinner": "noisy_max.value",
     "NoisyVotes": "noisy_max.votes",
@@ -105,6 +106,7 @@ if TYPE_CHECKING:
     from privselect.mechanisms import SampledGaussian as SampledGaussian
     from privselect.noisy_max import Exponential as Exponential
     from privselect.noisy_max import Gumbel as Gumbel
+    from privselect.noisy_max import LogConcave as LogConcave
     from privselect.noisy_max import NoisyMax as NoisyMax
     from privselect.noisy_max.report import report_noisy_max as report_noisy_max
     from privselect.noisy_max.value import NoisyWinner as NoisyWinner

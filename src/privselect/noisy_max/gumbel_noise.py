@@ -97,7 +97,7 @@ def gumbel_delta(most: float, epsilon: ArrayLike) -> Floats:
     Claim: over all scores and any number of them from 2 on, the greatest delta is ``(e^(g/2) - e^(e/2))^2/(e^g - 1)`` for
     ``|e| <= g``, 0 above and ``1 - e^e`` below.
     Holds when index i wins with chance proportional to ``exp(score_i/scale)`` and no two scores move against each other by more than gap.
-    Label: **Bounded range** (Dong, Durfee and Rogers 2020).
+    The result is that of Dong, Durfee and Rogers (2020). Label: **Bounded range**.
 
     Proof. For a set S of indices let p and p' be its chance before and after. The odds of S change by a factor of at most t = e^g, as
     each weight in S gains at most t against each weight outside. So ``p <= p' t/(1 + p'(t-1))``, and two scores attain it for every p' in
