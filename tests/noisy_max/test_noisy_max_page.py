@@ -8,7 +8,7 @@ import pytest
 import privselect as ps
 
 PAGE = (Path(__file__).parent.parent.parent / "docs" / "noisy_max.md").read_text(encoding="utf-8")
-ROWS = [[float(cell) for cell in row.strip("| ").split("|")] for row in re.findall(r"^\| \d[^a-z]*\|$", PAGE, flags=re.MULTILINE)]
+ROWS = [[float(cell) for cell in row.strip("| ").split("|")] for row in re.findall(r"^\| [\d.| ]+\|$", PAGE, flags=re.MULTILINE)]
 BY_SIZE, BY_ROUNDS = ([row for row in ROWS if len(row) == width] for width in (9, 6))
 NAMES = ("paper", "renyi", "full_release")
 

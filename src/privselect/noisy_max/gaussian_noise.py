@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-_SHARES = (0.25, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9)  # of the scores, that move: one of them is near the worst
+_SHARES = (0.5, 0.6, 0.7, 0.76, 0.83)  # of the scores, that move: one of them is near the worst
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ docs/derivations/noisy_max.md.
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 
 # The greatest of so many normals of variance 1, whatever their means, has a log-concave density (**Two levels**, lemma).
 PROVED = 58
-# Sets that leave out few scores, and how many more winners the next of them has: those between cost at most ``D_1`` for each of these.
-_NEARLY_ALL = ((1, 0), (2, 0), (4, 1), (8, 3), (16, 7), (26, 9), (36, 9), (47, 10), (PROVED, 10))
+# Sets that leave out so few scores are computed. Those between cost at most ``D_1`` more for each winner more: of very many, little.
+_LEFT_OUT, _LEFT_OUT_OF_MANY, _MANY = (1, 2, 4, 8, 16, 26, 36, 47, PROVED), (1, 20, 39, PROVED), 500
 _UP = 1.0 + 1e-11  # of a difference of normal tails, a sum of some sixty of them, and their products
 
 
@@ -44,8 +45,8 @@ def two_levels_delta(moves: Moves, epsilon: Floats) -> Floats:
         return np.asarray(np.maximum.reduce([two_levels(moves.m, s, moves.gap).delta(epsilon) for s in moves.sizes()]))
     single = one_rival_delta(moves, epsilon)
     many = []
-    for few, more in _NEARLY_ALL:
-        levels = two_levels(moves.m, moves.m - few, moves.gap).delta(epsilon) + more * single
+    for before, few in pairwise((0, *(_LEFT_OUT if moves.m < _MANY else _LEFT_OUT_OF_MANY))):
+        levels = two_levels(moves.m, moves.m - few, moves.gap).delta(epsilon) + (few - before - 1) * single
         many.append(np.minimum(levels, gaussian_delta(moves.gap * math.sqrt(few * (moves.m - few) / moves.m), epsilon)))
     return np.asarray(np.maximum.reduce([_over_sets(moves, moves.m - PROVED - 1, single, epsilon), *many]) * _UP)
 
