@@ -16,6 +16,7 @@ KNOWN = {
     "gumbel_r": (stats.gumbel_r(scale=2), Gumbel(scale=2)),
     "expon": (stats.expon(scale=2), Exponential(scale=2)),
 }
+NORMAL = stats.norm()
 EPSILONS = np.array([0.0, 0.1, 0.3, 0.45, 0.7, 1.2])
 
 
@@ -99,6 +100,25 @@ def test_it_says_what_it_is_and_has_no_text_form():
         ps.parse(str(NoisyMax(noise, m=3)))
 
 
+class Clumsy:
+    """A normal law whose tail is what the rest leaves, as scipy has it where nobody wrote another."""
+
+    dist = stats.norm
+    logpdf, cdf = staticmethod(NORMAL.logpdf), staticmethod(NORMAL.cdf)
+
+    @staticmethod
+    def sf(x):
+        return 1.0 - NORMAL.cdf(x)
+
+
+def test_a_tail_of_scipy_without_digits_is_left_out():
+    noise = LogConcave.from_scipy(Clumsy())
+    assert noise.survival is None
+    assert LogConcave.from_scipy(NORMAL).survival is not None
+    true = ps.Gaussian(sigma=1).delta_at(7.5).lower
+    assert float(additive(noise).shifted(1).upper.hockey_stick(7.5, side=1)) >= true
+
+
 def two_humps(x):
     return np.logaddexp(stats.norm.logpdf(x), stats.norm.logpdf(x - 4.0)) - np.log(2.0)
 
@@ -107,7 +127,6 @@ def two_humps_law(x):
     return 0.5 * (stats.norm.cdf(x) + stats.norm.cdf(x - 4.0))
 
 
-NORMAL = stats.norm()
 REFUSED = {
     "heavy tails": (lambda: given_whole(stats.t(3)), r"`log_density` must be concave, got a chord that lies .* above it at"),
     "heavier tails": (lambda: given_whole(stats.cauchy()), "`log_density` must be concave"),
@@ -128,6 +147,10 @@ REFUSED = {
     "one number": (lambda: LogConcave(lambda _: 1.0, NORMAL.cdf), "`log_density` must give one float for each"),
     "words": (lambda: LogConcave(NORMAL.logpdf, lambda x: np.array(["a"] * len(x))), "`distribution` must give one float for each"),
     "another survival": (lambda: LogConcave(NORMAL.logpdf, NORMAL.cdf, lambda x: NORMAL.sf(x) / 2), "`survival` must be 1 - distribution"),
+    "a survival of few digits": (
+        lambda: LogConcave(NORMAL.logpdf, NORMAL.cdf, lambda x: 1.0 - NORMAL.cdf(x)),
+        r"`survival` must keep its digits in the tail, or be left out, got one that does not at [78]\.",
+    ),
     "no function": (lambda: LogConcave(3, NORMAL.cdf), "`log_density` must be a function of an array, got 3"),
     "no distribution": (lambda: LogConcave(NORMAL.logpdf, None), "`distribution` must be a function of an array, got None"),
     "no name": (lambda: LogConcave(NORMAL.logpdf, NORMAL.cdf, name="my noise"), "`name` must be a name such as logistic, got 'my noise'"),

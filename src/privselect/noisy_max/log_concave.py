@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from privselect.errors import ParameterError, TextFormError
-from privselect.noisy_max.log_concave_checks import check_law
+from privselect.noisy_max.log_concave_checks import check_law, lost_in_tail
 from privselect.noisy_max.noise import Noise
 from privselect.parameters import shown
 from privselect.text import register
@@ -33,8 +33,8 @@ class LogConcave(Noise):
 
     Checked, on some thousand places from the first of its 1e-13 quantiles to the last: that all values are numbers, that the logarithm of
     the density is concave, that the distribution function rises from 0 to 1 by as much as a log-concave density between those places
-    allows, and that distribution and survival add up to 1. Trusted: that it is so between and beyond these places, that both functions
-    have nine digits relative to themselves in their tails, and that the noise that is run has this law.
+    allows, that distribution and survival add up to 1, and that ``survival`` falls as the density does down to 1e-100. Trusted: that it
+    is so between and beyond these places, that the functions have nine digits, and that the noise that is run has this law.
     It has no text form, as functions have none, and two are the same only if their functions are the same objects.
     """
 
@@ -58,11 +58,14 @@ class LogConcave(Noise):
     @classmethod
     def from_scipy(cls, frozen: Any, *, neighbours: str = "any") -> LogConcave:
         """That of a frozen continuous distribution of ``scipy.stats``, such as ``scipy.stats.logistic(scale=2)``."""
-        functions = [getattr(frozen, method, None) for method in ("logpdf", "cdf", "sf")]
+        functions: list[Any] = [getattr(frozen, method, None) for method in ("logpdf", "cdf", "sf")]
         name = getattr(getattr(frozen, "dist", None), "name", None)
         if not all(map(callable, functions)) or not isinstance(name, str):
             raise ParameterError(f"`frozen` must be a continuous distribution such as scipy.stats.logistic(scale=2), got {shown(frozen)}")
-        return cls(*functions, name=name, neighbours=neighbours)  # type: ignore[arg-type]  # each was seen to be callable
+        log_density, distribution, survival = functions
+        if lost_in_tail(log_density, distribution, survival) is not None:
+            survival = None  # many of its tails are 1 - cdf
+        return cls(log_density, distribution, survival, name=name, neighbours=neighbours)
 
     @classmethod
     def from_arguments(cls, positional: list[Any], named: dict[str, Any]) -> Described:  # noqa: ARG003 - whatever they are

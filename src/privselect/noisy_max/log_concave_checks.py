@@ -22,6 +22,10 @@ _STRIDES = (1, 7, 50, 400)  # of second differences: a gentle bend shows over a 
 _LOOSE = 1e-9  # of a logarithm, beside the digits that a large one has lost
 _FIT = 1e-6  # relative, of a mass against the integral of the density, beside _ROOM
 _ROOM = 1e-10
+_TAIL_START = 1.0 - 1e-6
+_TAIL_PLACES = 400
+_TAIL_FIT, _TINY = 1e-3, 1e-290
+_FARTHEST = 1e-100
 
 
 def check_law(log_density: Function, distribution: Function, survival: Function | None) -> None:
@@ -43,6 +47,9 @@ def check_law(log_density: Function, distribution: Function, survival: Function 
         if not np.all(apart <= 1e-9):
             place = int(np.argmax(apart))
             raise ParameterError(f"`survival` must be 1 - distribution, got {rest[place]:g} beside {law[place]:g} at {x[place]:g}")
+        lost = lost_in_tail(log_density, distribution, survival)
+        if lost is not None:
+            raise ParameterError(f"`survival` must keep its digits in the tail, or be left out, got one that does not at {lost:g}")
 
 
 def values_of(name: str, function: Function, x: Floats) -> Floats:
@@ -95,15 +102,7 @@ def _check_concave(x: Floats, logs: Floats) -> None:
 
 
 def _check_fit(x: Floats, logs: Floats, masses: Floats) -> None:
-    """A concave logarithm lies above its chord on a cell, and below the neighbours' chords drawn out: so does the mass."""
-    width = x[1] - x[0]
-    with np.errstate(invalid="ignore", over="ignore"):  # outside the support, and next to it
-        slopes = np.diff(logs, prepend=-np.inf, append=-np.inf)  # slopes[j]: of the cell that ends at place j, times its width
-        least = width * _mean_exp(logs[:-1], logs[1:])
-        from_left = width * _mean_exp(logs[:-1], logs[:-1] + slopes[:-2])
-        from_right = width * _mean_exp(logs[1:] - slopes[2:], logs[1:])
-    least = np.where(np.isnan(least), 0.0, least)
-    most = np.fmin(np.where(logs[:-1] > -np.inf, from_left, np.inf), np.where(logs[1:] > -np.inf, from_right, np.inf))
+    least, most = _mass_bounds(x, logs)
     bad = (masses < least * (1.0 - _FIT) - _ROOM) | (masses > most * (1.0 + _FIT) + _ROOM)
     if bad.any():
         place = int(np.argmax(bad))
@@ -111,6 +110,39 @@ def _check_fit(x: Floats, logs: Floats, masses: Floats) -> None:
             f"`distribution` must be the integral of the density, got a rise of {masses[place]:.3g} from {x[place]:g} to {x[place + 1]:g} "
             f"where the density has {least[place]:.3g}"
         )
+
+
+def lost_in_tail(log_density: Function, distribution: Function, survival: Function) -> float | None:
+    """Where a tail first does not fall as its density does, in digits of its own; None where it always does.
+
+    A tail that was found as 1 less something has none beyond 1e-16, and would pass for one that is not there.
+    """
+    start = quantile(distribution, _TAIL_START)
+    x = start + reach_of(lambda x: values_of("survival", survival, start + x)) * np.linspace(0.0, 1.0, _TAIL_PLACES + 1)
+    least, most = _mass_bounds(x, values_of("log_density", log_density, x))
+    masses = -np.diff(values_of("survival", survival, x))
+    bad = (masses < least * (1.0 - _TAIL_FIT) - _TINY) | (masses > most * (1.0 + _TAIL_FIT) + _TINY)
+    return float(x[np.argmax(bad)]) if bad.any() else None
+
+
+def reach_of(tail: Function) -> float:
+    """How far a tail goes until hardly anything is left."""
+    reach = 1e-6
+    while reach < 1e15 and float(tail(np.array([reach]))[0]) > _FARTHEST:
+        reach *= 1.25
+    return reach
+
+
+def _mass_bounds(x: Floats, logs: Floats) -> tuple[Floats, Floats]:
+    """A concave logarithm lies above its chord on a cell, and below the neighbours' chords drawn out: so does the mass."""
+    width = x[1] - x[0]
+    with np.errstate(invalid="ignore", over="ignore"):  # outside the support, and next to it
+        slopes = np.diff(logs, prepend=-np.inf, append=-np.inf)  # slopes[j]: of the cell that ends at place j, times its width
+        least = width * _mean_exp(logs[:-1], logs[1:])
+        from_left = width * _mean_exp(logs[:-1], logs[:-1] + slopes[:-2])
+        from_right = width * _mean_exp(logs[1:] - slopes[2:], logs[1:])
+    most = np.fmin(np.where(logs[:-1] > -np.inf, from_left, np.inf), np.where(logs[1:] > -np.inf, from_right, np.inf))
+    return np.where(np.isnan(least), 0.0, least), most
 
 
 def _mean_exp(left: Floats, right: Floats) -> Floats:

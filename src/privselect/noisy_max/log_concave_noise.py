@@ -10,13 +10,11 @@ import numpy as np
 
 from privselect.noisy_max.additive import ALL_LEAKS, Additive, additive
 from privselect.noisy_max.log_concave import LogConcave
-from privselect.noisy_max.log_concave_checks import quantile, values_of
+from privselect.noisy_max.log_concave_checks import quantile, reach_of, values_of
 from privselect.pairs import Bracket, DominatingPair, connect_the_dots, merge_cells
 from privselect.pairs.cells import LARGEST_LOSS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
@@ -26,7 +24,6 @@ _LOST = 1e-15  # of 1 - distribution
 _SAME = 1e-9  # losses nearer than this are one atom
 _CORE = 4000  # cells from the first of a million quantiles to the last
 _TAIL = 1000  # cells on either side beyond
-_FARTHEST = 1e-100
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +32,7 @@ class LogConcaveNoise(Additive):
 
     noise: LogConcave
     relative = 1e-9
-
-    @property
-    def absolute(self) -> float:  # type: ignore[override]  # a fact of each
-        """What ``1 - distribution`` has lost."""
-        return 0.0 if self.noise.survival else _LOST
+    absolute = _LOST  # also of the distribution's tail below, which nobody has looked at
 
     def shifted(self, gap: int) -> Bracket:
         """Cells of x are cells of the loss, and those of equal loss atoms."""
@@ -90,13 +83,14 @@ def _shifted(noise: LogConcaveNoise, gap: int) -> Bracket:
     atoms = np.zeros_like(knots)
     np.add.at(atoms, place[np.flatnonzero(level)], p[level])
     cell_p, cell_q = p[between], q[between]
-    if noise.absolute:
+    is_lost = noise.noise.survival is None
+    if is_lost:
         cell_q[1:-1] = cell_p[1:-1] * np.exp(-knots[1:])
         cell_q[0], cell_q[-1] = cell_p[0] * np.exp(-knots[0]), 0.0
     upper = connect_the_dots(knots, cell_p, cell_q, atoms)
-    p_only = min(upper.p_only + noise.absolute, 1.0)
+    p_only = min(upper.p_only + (_LOST if is_lost else 0.0), 1.0)
     upper = DominatingPair(upper.p, upper.q, p_only, max(upper.q_only, 1.0 - float(upper.q.sum()), 0.0), _ROUNDING)
-    lowers = () if noise.absolute else (_roundly(merge_cells(p, q)),)
+    lowers = () if is_lost else (_roundly(merge_cells(p, q)),)
     return Bracket(upper, lowers, "remove")
 
 
@@ -109,17 +103,9 @@ def _places(noise: LogConcaveNoise, gap: int) -> Floats:
     law = noise.noise.distribution
     low, high = quantile(law, 1e-6), quantile(law, 1.0 - 1e-6) + gap
     core = np.linspace(low, high, _CORE + 1)
-    left = low - _reach(lambda x: noise.below(low - x)) * np.linspace(1.0, 0.0, _TAIL, endpoint=False)
-    right = high + _reach(lambda x: noise.survival(high - gap + x)) * np.linspace(0.0, 1.0, _TAIL + 1)[1:]
+    left = low - reach_of(lambda x: noise.below(low - x)) * np.linspace(1.0, 0.0, _TAIL, endpoint=False)
+    right = high + reach_of(lambda x: noise.survival(high - gap + x)) * np.linspace(0.0, 1.0, _TAIL + 1)[1:]
     return np.unique(np.concatenate([left, core, right]))
-
-
-def _reach(tail: Callable[[Floats], Floats]) -> float:
-    """How far a tail goes until hardly anything is left."""
-    reach = 1e-6
-    while reach < 1e15 and float(tail(np.array([reach]))[0]) > _FARTHEST:
-        reach *= 1.25
-    return reach
 
 
 def _masses(noise: LogConcaveNoise, x: Floats) -> Floats:
