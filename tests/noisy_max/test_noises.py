@@ -67,7 +67,7 @@ def whole_moved(log_weight, gap, reach):
 
 
 @pytest.mark.parametrize("gap", GAPS)
-@pytest.mark.parametrize("sigma", [0.1, 0.5, 3.0, 99.0, 163.0])
+@pytest.mark.parametrize("sigma", [0.1, 0.5, 3.0, 121.0])
 def test_discrete_gaussian_noise_moved_up(sigma, gap):
     p, q = whole_moved(lambda k: -k * k / (2 * mpmath.mpf(sigma) ** 2), gap, int(20 * sigma) + 20)
     bracket = additive(ps.DiscreteGaussian(sigma=sigma)).shifted(gap)
@@ -97,7 +97,7 @@ def test_a_tiny_discrete_gaussian_leaks_nearly_everything(sigma, gap):
 
 
 @pytest.mark.parametrize("gap", GAPS)
-@pytest.mark.parametrize("scale", [0.1, 2.0, 50.0])
+@pytest.mark.parametrize("scale", [0.1, 2.0, 20.0])
 def test_discrete_laplace_noise_moved_up(scale, gap):
     p, q = whole_moved(lambda k: -k / mpmath.mpf(scale), gap, int(60 * scale) + 10)
     bracket = additive(ps.DiscreteLaplace(scale=scale)).shifted(gap)
@@ -134,7 +134,7 @@ def test_renyi_of_wide_noise_keeps_its_digits(scale):
 
 @pytest.mark.parametrize("gap", GAPS)
 @pytest.mark.parametrize("alpha", ORDERS)
-@pytest.mark.parametrize("size", [0.3, 2.0, 20.0])
+@pytest.mark.parametrize("size", [0.3, 2.0, 8.0])
 def test_renyi_of_whole_noise(gap, alpha, size):
     for noise, log_weight, reach in (
         (ps.DiscreteLaplace(scale=size), lambda k: -k / mpmath.mpf(size), int(90 * size) + 60),
@@ -173,7 +173,7 @@ def test_both_tails_add_up_and_fall(noise):
     assert np.all(np.diff(above) <= 1e-16)
 
 
-@pytest.mark.parametrize("sigma", [0.4, 3.0, 999.0, 1001.0])
+@pytest.mark.parametrize("sigma", [0.4, 3.0, 1001.0])
 def test_the_tail_of_discrete_gaussian_noise_keeps_its_digits(sigma):
     known = additive(ps.DiscreteGaussian(sigma=sigma))
     with mpmath.workdps(40):

@@ -1,8 +1,8 @@
 """Instances on two levels: their chances against enumeration and closed forms, and what they say about other bounds."""
 
+import math
 from itertools import product
 
-import mpmath
 import numpy as np
 import pytest
 from scipy import stats
@@ -20,13 +20,12 @@ NOISES += [ps.DiscreteGaussian(sigma=3), ps.DiscreteLaplace(scale=0.3)]
 
 def chance_of_winning(weights, ahead, size, rivals):
     """That one of ``size`` level scores wins against rivals that are ``ahead``, ties broken evenly: by all noises there are."""
-    total = mpmath.fsum(weights.values())
-    chance = mpmath.mpf(0)
+    total = sum(weights.values())
+    chance = 0.0
     for noises in product(weights, repeat=size + rivals):
         scores = [*noises[:size], *(noise + ahead for noise in noises[size:])]
         top = max(scores)
-        share = mpmath.mpf(sum(score == top for score in scores[:size])) / sum(score == top for score in scores)
-        chance += share * mpmath.fprod(weights[noise] / total for noise in noises)
+        chance += scores[:size].count(top) / scores.count(top) * math.prod(weights[noise] / total for noise in noises)
     return chance
 
 
@@ -35,13 +34,13 @@ def chance_of_winning(weights, ahead, size, rivals):
 def test_chances_against_all_noises(noise, groups):
     """Noise beyond 10 has less than 1e-10 in all."""
     if isinstance(noise, ps.DiscreteLaplace):
-        weights = {k: mpmath.exp(-abs(k) / mpmath.mpf(0.4)) for k in range(-10, 11)}
+        weights = {k: math.exp(-abs(k) / 0.4) for k in range(-10, 11)}
     else:
-        weights = {k: mpmath.exp(-k * k / (2 * mpmath.mpf(0.8) ** 2)) for k in range(-10, 11)}
+        weights = {k: math.exp(-k * k / (2 * 0.8**2)) for k in range(-10, 11)}
     offsets, gap = Offsets(-1.0, 1.0, 4), 2
     moved, still = at_least_and_at_most(additive(noise), groups, offsets, gap)
     for x, low, high in zip(offsets.values().astype(int).tolist(), moved, still, strict=True):
-        true_moved, true_still = (float(chance_of_winning(weights, ahead, *groups)) for ahead in (x - gap, x))
+        true_moved, true_still = (chance_of_winning(weights, ahead, *groups) for ahead in (x - gap, x))
         assert low <= true_moved + 1e-9
         assert true_moved == pytest.approx(low, rel=5e-3)
         assert high >= true_still - 1e-9
@@ -124,7 +123,7 @@ def test_whole_noise_has_whole_offsets():
     assert np.all(found.lower <= found.upper)
 
 
-PLACES = np.linspace(-60.0, 90.0, 15001)
+PLACES = np.linspace(-60.0, 60.0, 8001)
 
 
 def one_against(law, rivals, epsilon, gap=2.0):
@@ -150,9 +149,9 @@ def test_laplace_noise_violates_d1(epsilon, near, offset):
 def test_gaussian_noise_keeps_to_d1():
     random = np.random.default_rng(7)
     law = stats.norm(scale=2)
-    for epsilon in (0.3, 1.0, 2.0):
-        level = level_rivals(law, 10, epsilon, np.arange(-8.0, 8.0, 0.05))
-        for _ in range(60):
+    for epsilon in (0.3, 1.5):
+        level = level_rivals(law, 10, epsilon, np.arange(-8.0, 8.0, 0.1))
+        for _ in range(30):
             spread = random.choice([0.1, 1.0, 4.0])
             means = random.normal(random.uniform(-5.0, 3.0), spread, 10)
             assert one_against(law, [(mean, 1) for mean in means], epsilon) <= level * (1 + 1e-3)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Groups = tuple[int, int]  # how many noises in S, and how many rivals
 
 _FAR = 32.0  # e^-32 of the greatest of the rivals is left out on either side
-_HALVINGS = 40
+_ROUNDS, _PARTS = 8, 32  # of a search, each round a closer look at one part
 _FARTHEST = 1e15  # far more than any gap that can be told in the noise
 _FINE = 1024  # cells in a gap
 _MOST_CELLS = 2**19
@@ -144,14 +144,15 @@ def log_below(noise: Additive, x: Floats) -> Floats:
 def _crossing(noise: Additive, level: float) -> float:
     """About where the logarithm of the noise's law crosses ``level``: any place would do for the bounds."""
 
-    def is_past(x: float) -> bool:
-        return float(log_below(noise, np.array([x]))[0]) >= level
+    def first_past(places: Floats) -> int:
+        return int(np.searchsorted(log_below(noise, places), level))
 
     reach = 1.0
-    while reach < _FARTHEST and not (is_past(reach) and not is_past(-reach)):
+    while reach < _FARTHEST and first_past(np.array([-reach, reach])) != 1:
         reach *= 2.0
     low, high = -reach, reach
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if is_past(middle) else (middle, high)
+    for _ in range(_ROUNDS):
+        places = np.linspace(low, high, _PARTS + 1)
+        first = min(max(first_past(places), 1), _PARTS)
+        low, high = float(places[first - 1]), float(places[first])
     return high
