@@ -132,6 +132,16 @@ def test_renyi_of_wide_noise_keeps_its_digits(scale):
             assert float(additive(noise).renyi(1, np.array([alpha]))[0]) == pytest.approx(0.5 * alpha / scale**2, rel=1e-4)
 
 
+def test_renyi_of_a_wide_laplace_mechanism_is_never_below_the_truth():
+    with mpmath.workdps(60):
+        for scale in (1e4, 1e6, 1e9):
+            for alpha in (1.001, 1.01, 2.0, 50.0):
+                g, a = 1 / mpmath.mpf(scale), mpmath.mpf(alpha)
+                true = mpmath.log((a * mpmath.exp((a - 1) * g) + (a - 1) * mpmath.exp(-a * g)) / (2 * a - 1)) / (a - 1)
+                found = float(ps.Laplace(scale=scale).renyi_at(alpha))
+                assert true <= found <= true * (1 + 1e-12)
+
+
 @pytest.mark.parametrize("gap", GAPS)
 @pytest.mark.parametrize("alpha", ORDERS)
 @pytest.mark.parametrize("size", [0.3, 2.0, 8.0])

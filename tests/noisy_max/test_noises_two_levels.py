@@ -155,3 +155,34 @@ def test_gaussian_noise_keeps_to_d1():
             spread = random.choice([0.1, 1.0, 4.0])
             means = random.normal(random.uniform(-5.0, 3.0), spread, 10)
             assert one_against(law, [(mean, 1) for mean in means], epsilon) <= level * (1 + 1e-3)
+
+
+def winners(weights, scores):
+    """The chance of each index, ties broken evenly, by all noises there are."""
+    places = np.array(list(weights))
+    masses = np.array(list(weights.values())) / sum(weights.values())
+    grids = np.meshgrid(*(places + score for score in scores), indexing="ij")
+    joint = np.prod(np.meshgrid(*[masses] * len(scores), indexing="ij"), axis=0)
+    top = np.maximum.reduce(grids)
+    ties = sum((grid == top).astype(float) for grid in grids)
+    return np.array([float((joint * (grid == top) / ties).sum()) for grid in grids])
+
+
+@pytest.mark.parametrize("changes", [None, 1, 2])
+@pytest.mark.parametrize("monotone", [True, False])
+@pytest.mark.parametrize("noise", [ps.DiscreteLaplace(scale=1.2), ps.DiscreteGaussian(sigma=1.1)], ids=str)
+def test_no_whole_scores_leak_more(noise, monotone, changes):
+    """Noise beyond 20 is cut off, which has less than 1e-6 in all."""
+    rate = (lambda k: abs(k) / 1.2) if isinstance(noise, ps.DiscreteLaplace) else (lambda k: k * k / (2 * 1.1**2))
+    weights = {k: math.exp(-rate(k)) for k in range(-20, 21)}
+    mechanism, random = NoisyMax(noise, m=3, monotone=monotone, changes=changes), np.random.default_rng(5)
+    epsilon = np.array([0.0, 0.2, 0.5, 0.8, 1.2])
+    upper = np.asarray(mechanism.delta_at(epsilon).upper)
+    for _ in range(12):
+        before = random.integers(-3, 4, 3)
+        step = np.ones(3, dtype=int) if monotone else random.choice([-1, 1], 3)
+        step[random.permutation(3)[: 3 - (changes or random.integers(1, 4))]] = 0
+        p, q = winners(weights, before), winners(weights, before + step)
+        for first, second in ((p, q), (q, p)):
+            worst = [float(np.maximum(first - math.exp(e) * second, 0.0).sum()) for e in epsilon]
+            assert np.all(worst <= upper + 4e-6)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 _CELLS = 2000
+_TERMS = 18  # of a power series on [-1, 1]: 1/20! is below the last digit
 
 
 @register
@@ -52,7 +53,25 @@ class Laplace(StatedMechanism):
 
     def renyi_at(self, alpha: ArrayLike) -> Floats:
         """In closed form."""
-        a, most = check_orders(alpha), 1.0 / self.scale
-        # log( a/(2a-1) e^((a-1) most) + (a-1)/(2a-1) e^(-a most) ) / (a-1)
-        high = np.log(a / (2 * a - 1)) + (a - 1) * most
-        return np.asarray(np.logaddexp(high, np.log((a - 1) / (2 * a - 1)) - a * most) / (a - 1) * (1.0 + 1e-12))
+        return laplace_renyi(1.0 / self.scale, check_orders(alpha))
+
+
+def laplace_renyi(most: float, alpha: Floats) -> Floats:
+    """``log( (a e^((a-1)g) + (a-1) e^(-ag))/(2a-1) )/(a-1)`` with g = ``most``, the greatest loss, rounded up.
+
+    What the sum has above 1 is ``(a f((a-1)g) + (a-1) f(-ag))/(2a-1)`` with ``f(x) = e^x - 1 - x >= 0``: small g keep their digits.
+    """
+    power = alpha - 1.0
+    high, low = power * most, -alpha * most
+    near = (alpha * _past_line(np.minimum(high, 1.0)) + power * _past_line(low)) / (2.0 * alpha - 1.0)
+    far = np.log(alpha / (2.0 * alpha - 1.0)) + np.log1p(power / alpha * np.exp(low - high)) + high
+    return np.asarray(np.where(high < 1.0, np.log1p(near), far) / power * (1.0 + 1e-13))
+
+
+def _past_line(x: Floats) -> Floats:
+    """``e^x - 1 - x``, with its digits near 0."""
+    small = np.clip(x, -1.0, 1.0)
+    series = np.ones_like(small)
+    for k in range(_TERMS, 2, -1):
+        series = 1.0 + small / k * series
+    return np.asarray(np.where(np.abs(x) <= 1.0, 0.5 * small * small * series, np.expm1(np.minimum(x, 1.0)) - x))

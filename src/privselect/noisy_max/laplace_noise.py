@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privselect.mechanisms.laplace import Laplace
+from privselect.mechanisms.laplace import Laplace, laplace_renyi
 from privselect.noisy_max.additive import ALL_LEAKS, Additive, additive
 from privselect.pairs.cells import LARGEST_LOSS
 
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from privselect.pairs import Bracket
 
     Floats = NDArray[np.float64]
-
-_TERMS = 18  # of a power series on [-1, 1]: 1/20! is below the last digit
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +38,8 @@ class LaplaceNoise(Additive):
         return Laplace(scale=self.noise.scale / gap).brackets[0]
 
     def renyi(self, gap: int, alpha: Floats) -> Floats:
-        """In closed form: ``log( (a e^((a-1)g) + (a-1) e^(-ag))/(2a-1) )/(a-1)`` with ``g = gap/scale``, rounded up.
-
-        What the sum has above 1 is ``(a f((a-1)g) + (a-1) f(-ag))/(2a-1)`` with ``f(x) = e^x - 1 - x >= 0``: no digits are lost.
-        """
-        most, power = gap / self.noise.scale, alpha - 1.0
-        high, low = power * most, -alpha * most
-        near = (alpha * _past_line(np.minimum(high, 1.0)) + power * _past_line(low)) / (2.0 * alpha - 1.0)
-        far = np.log(alpha / (2.0 * alpha - 1.0)) + np.log1p(power / alpha * np.exp(low - high)) + high
-        return np.asarray(np.where(high < 1.0, np.log1p(near), far) / power * (1.0 + 1e-13))
+        """In closed form."""
+        return laplace_renyi(gap / self.noise.scale, alpha)
 
     def survival(self, x: Floats) -> Floats:
         """Half an exponential tail on either side."""
@@ -67,12 +58,3 @@ def _(noise: Laplace) -> Additive:
 def _tail(z: Floats) -> Floats:
     half = 0.5 * np.exp(-np.abs(z))
     return np.asarray(np.where(z > 0.0, half, 1.0 - half))
-
-
-def _past_line(x: Floats) -> Floats:
-    """``e^x - 1 - x``, with its digits near 0."""
-    small = np.clip(x, -1.0, 1.0)
-    series = np.ones_like(small)
-    for k in range(_TERMS, 2, -1):
-        series = 1.0 + small / k * series
-    return np.asarray(np.where(np.abs(x) <= 1.0, 0.5 * small * small * series, np.expm1(np.minimum(x, 1.0)) - x))
