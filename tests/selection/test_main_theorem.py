@@ -10,6 +10,7 @@ from scipy.special import ndtr
 from privselect.counts import Binomial, Finite, Fixed, Geometric, Logarithmic, NegativeBinomial, Poisson
 from privselect.errors import ParameterError
 from privselect.pairs import DominatingPair
+from privselect.pairs.renyi import renyi_of_pair
 from privselect.selection.main_theorem import (
     HockeyStick,
     Power,
@@ -21,7 +22,6 @@ from privselect.selection.main_theorem import (
     selection_divergence,
 )
 from privselect.selection.ratio import ratio_delta
-from privselect.selection.renyi import renyi_of_pair
 
 LAWS = [
     Geometric(mean=5),

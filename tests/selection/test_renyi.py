@@ -11,8 +11,9 @@ from privselect.errors import NotCoveredError, ParameterError
 from privselect.mechanisms import Gaussian
 from privselect.mechanisms.conversion import ORDERS, lem_rdp_to_dp, lem_rdp_to_dp_epsilon
 from privselect.pairs import DominatingPair
+from privselect.pairs.renyi import renyi_of_pair
 from privselect.selection.main_theorem import Power, selection_divergence
-from privselect.selection.renyi import curve_through, renyi_of_pair, thm_rdp_negbin, thm_rdp_poisson
+from privselect.selection.renyi import curve_through, thm_rdp_negbin, thm_rdp_poisson
 
 # Epsilon at delta = 1e-6 over a Gaussian base with noise 4, from an independent computation.
 GAUSSIAN = [

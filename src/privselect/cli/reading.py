@@ -64,7 +64,7 @@ def read_mechanism(text: str) -> Mechanism:
 
     described = _closed(parse(text))
     if not isinstance(described, Mechanism):
-        raise TextFormError(f"--mechanism needs what one trial leaks, such as gaussian(sigma=4), got the law of K {described}")
+        raise TextFormError(f"--mechanism needs what one trial leaks, such as gaussian(sigma=4), got {_kind(described)} {described}")
     return described
 
 
@@ -84,7 +84,7 @@ def read_count(text: str | None) -> Count | None:
         return None
     described = _closed(parse(text))
     if not isinstance(described, Count):
-        raise TextFormError(f"--count needs a law of K, such as geometric(mean=300), got the mechanism {described}")
+        raise TextFormError(f"--count needs a law of K, such as geometric(mean=300), got {_kind(described)} {described}")
     return described
 
 
@@ -108,6 +108,13 @@ def select(mechanism: Mechanism, count: Count | None) -> Mechanism:
     from privselect.selection import Selection
 
     return mechanism if count is None else Selection(mechanism, count)
+
+
+def _kind(described: object) -> str:
+    from privselect.counts import Count
+    from privselect.mechanisms import Mechanism
+
+    return "the law of K" if isinstance(described, Count) else "the mechanism" if isinstance(described, Mechanism) else "the noise"
 
 
 def _closed(described: object) -> object:

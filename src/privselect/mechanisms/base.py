@@ -15,6 +15,7 @@ from privselect.interval import Interval
 from privselect.mechanisms.neighbours import ANY, check_relation
 from privselect.pairs.compose import ACCURACY, Step
 from privselect.pairs.envelope import one_per_order
+from privselect.pairs.renyi import renyi_of_pair
 from privselect.parameters import ACCURACIES, OPEN_UNIT, REAL, Range, check_array, check_number, shown, whole
 from privselect.text import Described
 
@@ -107,7 +108,7 @@ class Mechanism(Described):
     def renyi_at(self, alpha: ArrayLike) -> Floats:
         """An upper bound on the Renyi divergence of each order alpha > 1, greatest over both orders of the neighbours."""
         orders = check_orders(alpha)
-        curves = [_renyi(pair, orders) for bracket in self.brackets for pair in (bracket.upper, bracket.upper.reverse)]
+        curves = [renyi_of_pair(pair, orders) for bracket in self.brackets for pair in (bracket.upper, bracket.upper.reverse)]
         return np.asarray(np.maximum.reduce(curves))
 
     def repeated(self, times: int, accuracy: float = ACCURACY) -> tuple[DominatingPair, ...]:
@@ -189,15 +190,3 @@ def check_times(times: int) -> int:
 def plain(values: Floats) -> Any:
     """A Python float for a single number, the array itself otherwise."""
     return float(values) if np.ndim(values) == 0 else values
-
-
-def _renyi(pair: DominatingPair, alpha: Floats) -> Floats:
-    """``log(sum p^a q^(1-a)) / (a - 1)``, in logs."""
-    if pair.p_only > 0.0:
-        return np.full(np.shape(alpha), np.inf)
-    from scipy.special import logsumexp
-
-    log_p, losses = np.log(pair.p), pair.losses
-    flat = np.atleast_1d(alpha).ravel()
-    values = np.array([logsumexp(log_p + (a - 1.0) * losses) / (a - 1.0) for a in flat])
-    return np.asarray(np.maximum(values * (1.0 + 1e-12), 0.0).reshape(np.shape(alpha)))

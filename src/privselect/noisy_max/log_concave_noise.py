@@ -13,6 +13,7 @@ from privselect.noisy_max.log_concave import LogConcave
 from privselect.noisy_max.log_concave_checks import quantile, reach_of, values_of
 from privselect.pairs import Bracket, DominatingPair, connect_the_dots, merge_cells
 from privselect.pairs.cells import LARGEST_LOSS
+from privselect.pairs.renyi import renyi_of_pair
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -40,7 +41,7 @@ class LogConcaveNoise(Additive):
 
     def renyi(self, gap: int, alpha: Floats) -> Floats:
         """From the pair: infinite where the loss is not bounded."""
-        return renyi_above(self.shifted(gap).upper, alpha)
+        return renyi_of_pair(self.shifted(gap).upper, alpha)
 
     def survival(self, x: Floats) -> Floats:
         """As given."""
@@ -124,20 +125,3 @@ def _clusters(losses: Floats) -> tuple[NDArray[np.intp], Floats]:
     place[starts[1:]] = 1
     ends = np.array([*starts[1:], len(losses)]) - 1
     return np.cumsum(place), losses[ends]
-
-
-def renyi_above(pair: DominatingPair, alpha: Floats) -> Floats:
-    """An upper bound on ``log(sum p (p/q)^(a-1))/(a-1)``, by what the sum has above 1, with the rounding of that added."""
-    if pair.p_only > 0.0:
-        return np.full(np.shape(alpha), np.inf)
-    power = np.asarray(alpha, dtype=np.float64).ravel() - 1.0
-    values = []
-    for x in power.tolist():
-        highest = max(x * float(pair.losses[-1]), 0.0)  # taken out where the sum would overflow
-        if highest > LARGEST_LOSS:
-            values.append(highest / x)
-            continue
-        terms = pair.p * np.expm1(x * pair.losses)
-        excess = float(terms.sum()) + float(np.abs(terms).sum()) * (pair.relative_rounding + 1e-12)
-        values.append(np.log1p(max(excess, 0.0)) / x)
-    return np.asarray(np.array(values).reshape(np.shape(alpha)) * (1.0 + 1e-12))

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from privselect.pairs import DominatingPair
+from privselect.pairs.renyi import renyi_of_pair
 from privselect.parameters import REAL, Range, check_number
 from privselect.selection.ratio import vertices
-from privselect.selection.renyi import renyi_of_pair
 from privselect.selection.search import greatest_along
 from privselect.selection.weight import Weight
 

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from privselect.counts.base import Count
     from privselect.mechanisms.base import Mechanism
-    from privselect.pairs import DominatingPair
 
     Floats = NDArray[np.float64]
     Curve = Callable[[Floats], Floats]
@@ -36,7 +35,6 @@ _UP = 1.0 + 1e-12
 # Fractional orders are cheap while they are small, whole ones when they are large.
 _ASKED = np.unique(np.where(ORDERS > 64.0, np.round(ORDERS), ORDERS)[ORDERS < 1e4][::2])
 _SPARSE = 3  # of them, where that is enough
-_CHUNK = 2_000_000  # numbers held at once
 
 
 def thm_rdp_negbin(rdp: Curve, count: Count, alpha: ArrayLike) -> Floats:
@@ -126,26 +124,6 @@ def profile_of(mechanism: Mechanism, accuracy: float = ACCURACY) -> Curve:
     """The mechanism's privacy profile, the greater of the two orders of the neighbours, rounded up."""
     pairs = [bracket.upper for bracket in mechanism.brackets_within(accuracy)]
     return lambda epsilon: np.maximum.reduce([pair.hockey_stick(epsilon, side=1) for pair in pairs])
-
-
-def renyi_of_pair(pair: DominatingPair, alpha: ArrayLike) -> Floats:
-    """``D_alpha(P||P') = log(sum p^alpha q^(1-alpha))/(alpha-1)``, in logs, rounded up; infinite where P has mass that P' has not."""
-    orders = _checked_orders(alpha)
-    if pair.p_only > 0.0:
-        return np.full(orders.shape, np.inf)
-    flat = orders.reshape(-1)
-    log_p, losses = np.log(pair.p), pair.losses
-    size = max(_CHUNK // len(log_p), 1)
-    sums = np.empty(len(flat))
-    for start in range(0, len(flat), size):
-        power = flat[start : start + size, None] - 1.0
-        terms = log_p + power * losses
-        top = terms.max(axis=1)
-        with np.errstate(under="ignore"):
-            sums[start : start + size] = top + np.log(np.exp(terms - top[:, None]).sum(axis=1))
-    # Each mass and each loss is right to the pair's rounding, each exponent to a few units of its largest part (|log p| < 746).
-    rounding = (2.0 * flat + 1.0) * pair.relative_rounding + 1e-12 * flat
-    return np.maximum((sums + rounding) / (flat - 1.0), 0.0).reshape(orders.shape)
 
 
 def _over_larger_orders(bound: Curve, alpha: ArrayLike) -> Floats:
