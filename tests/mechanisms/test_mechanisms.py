@@ -336,3 +336,14 @@ def test_what_is_stated_is_given_back_to_the_last_digit(mechanism, delta, epsilo
     found = mechanism.epsilon_at(delta)
     assert found.upper == epsilon
     assert found.lower == pytest.approx(epsilon, rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 1e-6, 1e-9])
+@pytest.mark.parametrize("alpha", [1.001, 2.0, 50.0])
+def test_the_renyi_divergence_of_what_hardly_leaks_is_not_rounded_away(epsilon, alpha):
+    """Randomised response in 50 digits; sums near 1 have lost the difference from 1."""
+    with mpmath.workdps(50):
+        likely, rare = 1 / (1 + mpmath.exp(-mpmath.mpf(epsilon))), 1 / (1 + mpmath.exp(mpmath.mpf(epsilon)))
+        a = mpmath.mpf(alpha)
+        exact = mpmath.log(likely**a * rare ** (1 - a) + rare**a * likely ** (1 - a)) / (a - 1)
+    assert float(ps.Pure(epsilon=epsilon).renyi_at(alpha)) >= exact
