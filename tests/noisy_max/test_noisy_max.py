@@ -107,6 +107,28 @@ def test_very_many_scores_work():
 # -- order -------------------------------------------------------------------------------------------------------------------
 
 
+def test_very_many_scores_of_which_few_move_work():
+    """Only the sizes that can move are looked at, not all up to m."""
+    few = [ps.NoisyMax(ps.Gaussian(sigma=4), m=m, changes=1).epsilon_at(DELTA).upper for m in (10**4, 10**12)]
+    assert few[0] < few[1] < ps.Gaussian(sigma=4).epsilon_at(DELTA).upper * (1.0 + 1e-3)
+
+
+def test_the_sizes_that_move():
+    for m in range(2, 9):
+        for together in range(1, m + 1):
+            assert list(Moves(m, together, 1.0).sizes()) == [s for s in range(1, m) if min(s, m - s) <= together]
+
+
+@pytest.mark.parametrize("sigma", [1e9, 1e11, 1e13, 1e15, 1e17, 1e20])
+@pytest.mark.parametrize("m", [3, 50, 200])
+def test_very_much_noise_works(sigma, m):
+    """The losses of so small a move are lost in rounding."""
+    found = ps.NoisyMax(ps.Gaussian(sigma=sigma), m=m).delta_at(0.0)
+    least = 2.0 / sigma / math.sqrt(4.0 * math.pi)  # of two scores, at offset 0
+    assert found.upper >= least
+    assert found.lower is None or found.lower <= found.upper
+
+
 @pytest.mark.parametrize("noise", NOISES, ids=str)
 @pytest.mark.parametrize("rounds", [1, 2, 20])
 def test_ours_is_the_least_of_all(noise, rounds):

@@ -12,7 +12,7 @@ from scipy.special import ndtr
 from privselect.mechanisms.gaussian import Gaussian, gaussian_bracket
 from privselect.noisy_max.additive import Additive, additive
 from privselect.noisy_max.instances import Instances
-from privselect.noisy_max.two_levels import FLOOR, LARGEST_SHIFT, ROUNDING, two_levels
+from privselect.noisy_max.two_levels import FLOOR, LARGEST_SHIFT, LEAST_SHIFT, ROUNDING, two_levels
 from privselect.noisy_max.winner_sets import PROVED, two_levels_delta
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class GaussianNoise(Additive):
     def instances(self, moves: Moves) -> Instances:
         """Scores on two levels, at many offsets."""
         unit = self._in_units(moves)
-        if unit.gap > LARGEST_SHIFT:
+        if not LEAST_SHIFT <= unit.gap <= LARGEST_SHIFT:
             return Instances(np.zeros(0), np.zeros(0))
         found = [two_levels(unit.m, s, unit.gap) for s in _some_sizes(unit)]
         moved, still = (np.concatenate([getattr(levels, name) for levels in found]) for name in ("moved", "still"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,4 +20,5 @@ class Moves:
 
     def sizes(self) -> Iterator[int]:
         """Of the sets that move up against their complement; a set that moves down leaves its complement to move up."""
-        return (s for s in range(1, self.m) if min(s, self.m - s) <= self.together)
+        few = min(self.together, self.m - 1)
+        return chain(range(1, few + 1), range(max(self.m - few, few + 1), self.m))

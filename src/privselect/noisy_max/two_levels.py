@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 FLOOR = 1e-45  # chances below this are not looked at
 ROUNDING = 1e-12  # of R and r, relative: ten times what they are off
 LARGEST_SHIFT = 30.0  # scores that move by more than this leak everything that matters
+LEAST_SHIFT = 1e-10  # the losses of a smaller one are lost in rounding
 _FAINT = 1e-85  # of a weight: left out
 _CELL = 0.02  # between offsets, about
 _REACH = 20.0  # standard deviations: the density beyond is faint

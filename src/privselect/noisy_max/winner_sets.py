@@ -8,13 +8,14 @@ docs/derivations/noisy_max.md.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from privselect.mechanisms.gaussian import gaussian_delta
-from privselect.noisy_max.two_levels import LARGEST_SHIFT, two_levels
+from privselect.noisy_max.two_levels import LARGEST_SHIFT, LEAST_SHIFT, two_levels
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -41,6 +42,7 @@ def two_levels_delta(moves: Moves, epsilon: Floats) -> Floats:
     """
     if moves.gap > LARGEST_SHIFT:
         return np.ones_like(epsilon)
+    moves = replace(moves, gap=max(moves.gap, LEAST_SHIFT))  # which leaks at least as much
     if min(moves.together, moves.m // 2) <= PROVED:
         return np.asarray(np.maximum.reduce([two_levels(moves.m, s, moves.gap).delta(epsilon) for s in moves.sizes()]))
     single = one_rival_delta(moves, epsilon)
@@ -59,7 +61,9 @@ def one_rival_delta(moves: Moves, epsilon: Floats) -> Floats:
 
     Holds when the noise is Gaussian; for Laplace noise it is false. Label: **One rival**.
     """
-    return two_levels(moves.m, 1, moves.gap).delta(epsilon) if moves.gap <= LARGEST_SHIFT else np.ones_like(epsilon)
+    if moves.gap > LARGEST_SHIFT:
+        return np.ones_like(epsilon)
+    return two_levels(moves.m, 1, max(moves.gap, LEAST_SHIFT)).delta(epsilon)
 
 
 def projected_delta(moves: Moves, epsilon: Floats) -> Floats:
