@@ -139,6 +139,21 @@ def test_ours_is_the_least_of_all(noise, rounds):
     assert all(bound is None or found.upper <= bound for bound in bounds.values())
 
 
+@pytest.mark.parametrize(
+    ("noise", "m", "rounds", "delta"),
+    [
+        (ps.Laplace(scale=4), 5, 1, 0.2),
+        (ps.Laplace(scale=50), 6, 1, 0.016),
+        (ps.DiscreteGaussian(sigma=30), 17, 10, 1e-2),
+        (ps.DiscreteGaussian(sigma=30), 20, 1000, 1e-6),
+    ],
+    ids=str,
+)
+def test_ours_is_the_least_where_a_full_release_is_cheap(noise, m, rounds, delta):
+    choice = ps.NoisyMax(noise, m=m, rounds=rounds)
+    assert choice.epsilon_at(delta).upper <= choice.bounds(delta)["full_release"] * (1.0 + 1e-4)  # knots
+
+
 @pytest.mark.slow
 def test_over_rounds_ours_is_never_above_any_other():
     """The figure: m = 10, k = 1, ..., 100."""

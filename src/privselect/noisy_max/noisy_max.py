@@ -45,7 +45,7 @@ _SAME = DominatingPair(np.ones(1), np.ones(1))
 _TRUTHS = {"True": True, "true": True, "False": False, "false": False}
 _FALL, _FAR_FALL = 0.05, 0.5  # of log delta from knot to knot, above and below e^-70
 _DEEPEST = 1e-250  # the curve ends where the least of the simple bounds is there
-_MOST_RELEASED, _MOST_BOUNDED = 16, 4  # scores, whose full release can be the least bound somewhere; the second for noise of bounded loss
+_MOST_RELEASED, _MOST_BOUNDED = 100, 6  # scores, whose full release can be the least bound somewhere; the second for noise of bounded loss
 _UP = 1.0 + 1e-12
 
 
