@@ -326,6 +326,8 @@ BAD_SCORES = [
     ([77.125, 1j], "type complex"),
     (None, "type NoneType"),
     ({77.125: 1}, "type dict"),
+    (np.ma.array([1.0, 77.125], mask=[False, True]), "a masked array"),
+    ([np.ma.array([1.0, 77.125], mask=[False, True])], "a masked array"),
 ]
 
 

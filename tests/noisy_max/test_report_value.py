@@ -3,7 +3,9 @@
 import copy
 import math
 import pickle
+import random
 import threading
+import time
 from fractions import Fraction
 
 import numpy as np
@@ -156,7 +158,47 @@ def test_threads_share_the_rounds():
     assert len(refused) == 20
 
 
-@pytest.mark.parametrize("ballots", [[3], [-1, 0], [0.5], ["0"], [True], [[0, 1]], 0, [[0], [0, 1]], [10**30], None])
+class Unshared:
+    """Entropy that fails where two threads are inside at once."""
+
+    def __init__(self):
+        self.source, self.inside, self.met = random.SystemRandom(), 0, 0
+
+    def getrandbits(self, k):
+        self.inside += 1
+        time.sleep(0.0005)
+        self.met += self.inside > 1
+        self.inside -= 1
+        return self.source.getrandbits(k)
+
+
+def test_threads_do_not_share_the_bits():
+    """A pool of bits that two threads read at once may hand both the same ones: two rounds would have the same noise."""
+    entropy = Unshared()
+    votes = ps.NoisyVotes(NOISE, m=2, rounds=40, entropy=entropy)
+    threads = [threading.Thread(target=lambda: [votes.ask([0, 1]) for _ in range(10)]) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert votes.asked == 40
+    assert entropy.met == 0
+
+
+def test_a_fraction_of_a_vote_under_discrete_noise_costs_no_round():
+    votes = ps.NoisyVotes(ps.DiscreteGaussian(sigma=2), m=3, rounds=5)
+    for counts in ([0.5, 1, 2], [Fraction(1, 3), 1, 2]):
+        with pytest.raises(ParameterError, match="whole multiples"):
+            votes.ask(counts=counts)
+    assert votes.asked == 0
+    assert votes.spent is None
+
+
+@pytest.mark.parametrize(
+    "ballots",
+    [[3], [-1, 0], [0.5], ["0"], [True], [[0, 1]], 0, [[0], [0, 1]], [10**30], None, np.ma.array([0, 1], mask=[False, True])],
+    ids=str,
+)
 def test_bad_ballots_cost_no_round(ballots):
     votes = ps.NoisyVotes(NOISE, m=3, rounds=5)
     with pytest.raises(ParameterError, match="`ballots`"):
@@ -164,7 +206,11 @@ def test_bad_ballots_cost_no_round(ballots):
     assert votes.asked == 0
 
 
-@pytest.mark.parametrize("counts", [[1, 2], [1, 2, 3, 4], [[1, 2, 3]], [1, 2, float("nan")], ["1", "2", "3"], [True, 1, 2], []])
+@pytest.mark.parametrize(
+    "counts",
+    [[1, 2], [1, 2, 3, 4], [[1, 2, 3]], [1, 2, float("nan")], ["1", "2", "3"], [True, 1, 2], [], np.ma.array([1, 2, 3], mask=[0, 1, 0])],
+    ids=str,
+)
 def test_bad_counts_cost_no_round(counts):
     votes = ps.NoisyVotes(NOISE, m=3, rounds=5)
     with pytest.raises(ParameterError, match="`counts`"):
@@ -180,6 +226,11 @@ def test_no_ballots_at_all_are_a_round_too():
 def test_bad_descriptions_of_votes_are_refused(given):
     with pytest.raises(ParameterError, match="must be a whole number"):
         ps.NoisyVotes(NOISE, **given)
+
+
+def test_too_many_classes_to_draw_noise_for_are_refused():
+    with pytest.raises(ParameterError, match="each class has its own noise"):
+        ps.NoisyVotes(NOISE, m=10**9, rounds=1)
 
 
 def test_ballots_and_counts_do_not_go_together():

@@ -96,7 +96,15 @@ class _UnreadableError(Exception):
     """What is wrong with the scores."""
 
 
+def has_mask(given: Any) -> bool:
+    """Whether it is a masked array, or a list of them: numpy would drop the mask and count what it hides."""
+    parts = given if isinstance(given, list | tuple) else [given]
+    return any(isinstance(part, np.ma.MaskedArray) for part in parts)
+
+
 def _read(given: Any) -> NDArray[Any]:
+    if has_mask(given):
+        raise _UnreadableError("a masked array")
     try:
         # A list is not handed to numpy as it is: it would make floats of whole numbers that are none, and numbers of True and False.
         array = np.asarray(given) if hasattr(given, "__array__") else np.asarray(given, dtype=object)

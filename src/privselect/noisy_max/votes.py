@@ -12,7 +12,7 @@ from privselect.errors import ParameterError
 from privselect.noisy_max.bits import check_entropy
 from privselect.noisy_max.draw import drawing
 from privselect.noisy_max.noisy_max import NoisyMax
-from privselect.noisy_max.scores import Scores, read_scores
+from privselect.noisy_max.scores import Scores, has_mask, read_scores
 from privselect.noisy_max.winner import winners
 from privselect.parameters import shown
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 
 _ONE = Fraction(1)
+_MOST_CLASSES = 10**7  # each round draws noise for every class, all of it held at once
 
 
 class NoisyVotes:
@@ -37,6 +38,10 @@ class NoisyVotes:
     def __init__(self, noise: Mechanism | Noise, *, m: int, rounds: int, changes: int | None = 2, entropy: Entropy | None = None) -> None:
         drawing(noise)
         self._mechanism = NoisyMax(noise, m=m, rounds=rounds, changes=changes)
+        if self._mechanism.m > _MOST_CLASSES:
+            raise ParameterError(
+                f"`m` must be at most {_MOST_CLASSES} for votes that are run, as each class has its own noise, got {shown(m)}"
+            )
         self._entropy, self._asked, self._lock = check_entropy(entropy), 0, Lock()
 
     def __repr__(self) -> str:
@@ -73,11 +78,14 @@ class NoisyVotes:
             if self._asked >= self._mechanism.rounds:
                 raise ParameterError(f"`rounds` must be at most the {self._mechanism.rounds} declared, got one more")
             self._asked += 1  # before the draw: a round that is broken off has been asked
-        return int(winners(scores, how.unit(_ONE), how.staircase, self._entropy)[0])
+            # Nor the same bits: a source that keeps a pool may hand them to both.
+            return int(winners(scores, how.unit(_ONE), how.staircase, self._entropy)[0])
 
     def _counted(self, ballots: Any) -> Scores:
         m = self._mechanism.m
         wanted = f"`ballots` must be a vector of whole numbers from 0 to {m - 1}"
+        if has_mask(ballots):
+            raise ParameterError(f"{wanted}, got a masked array")
         try:
             given = np.asarray(ballots)
         except ValueError:
