@@ -44,21 +44,24 @@ def report_noisy_max(  # noqa: PLR0913 - one call says all that is released
     ``scores`` is one vector of m scores (the answer is an int) or a batch of n of them (an array of n). One record changes each score
     by at most ``sensitivity``, in units of which the noise is stated. It costs ``NoisyMax(noise, m=m)``; of a batch whose vectors
     come from the same records, ``NoisyMax(noise, m=m, rounds=n)``. Scores are exact: whole numbers, fractions, and floats as the numbers
-    that they are; so is the comparison, as only as many bits of the noise are drawn as it takes.
+    that they are, so the sensitivity must hold for them as computed, rounding included. So is the comparison: as many bits of the noise
+    are drawn as it takes.
 
     ``top=k`` returns k indices, the best first: k rounds with fresh noise, each on the scores that are left, which together cost
-    ``NoisyMax(noise, m=m, rounds=k)`` (a round over fewer scores is one over m in which some have no hope).
+    ``NoisyMax(noise, m=m, rounds=k)`` (a round over fewer scores is one over m in which some have no hope); a batch of n vectors has
+    n times as many rounds.
 
     ``value`` is noise such as gaussian or discrete_laplace, with which the winner's score is released too: see :class:`NoisyWinner`.
 
     With discrete noise the scores must be whole multiples of the sensitivity; ties are broken uniformly. ``insecure_float`` draws noise
-    in floats, for experiments: the guarantee is lost. ``entropy`` is anything with ``getrandbits``, the operating system's by default.
+    in floats, for experiments: the guarantee is lost. ``entropy`` is anything with ``getrandbits``, the operating system's by default;
+    one that keeps a state serves one thread at a time.
     """
     how, unit_of_scores = drawing(noise), read_sensitivity(sensitivity)
     source = check_entropy(entropy)
     read, single = read_scores(scores)
     rounds = _check_top(top, read.values.shape[1])
-    if insecure_float not in {True, False}:
+    if not isinstance(insecure_float, bool | np.bool_):
         raise ParameterError(f"`insecure_float` must be True or False, got {shown(insecure_float)}")
     if value is not None:
         if not single or rounds > 1 or insecure_float:

@@ -142,21 +142,29 @@ def _finite(floats: Floats) -> Floats:
 def _exact(entry: Any) -> Fraction:
     if isinstance(entry, bool | np.bool_) or not isinstance(entry, Real | Decimal):
         raise _UnreadableError(f"an entry of type {type(entry).__name__}")
+    exact = _exact_if_finite(entry)
+    if exact is None:
+        raise _UnreadableError("one that is NaN, infinite or beyond 1000 digits")
+    return exact
+
+
+def _exact_if_finite(entry: Real | Decimal) -> Fraction | None:
     try:
         if isinstance(entry, Rational):
             return Fraction(int(entry.numerator), int(entry.denominator))
         if isinstance(entry, Decimal):
             return check_exact("scores", entry)
         return Fraction(*entry.as_integer_ratio())  # type: ignore[attr-defined]  # as floats of every size have it
-    except (ValueError, OverflowError):  # NaN; infinity. Their text is dropped, as it may show the score.
-        raise _UnreadableError("one that is NaN, infinite or beyond 1000 digits") from None
+    except (ValueError, OverflowError):  # NaN; infinity. It ends here: its text may show the score, and a context would keep it.
+        return None
 
 
 def read_sensitivity(given: Any) -> Fraction:
     """A positive number. A float is read as itself or as the decimal that it is written as, whichever is greater: the sound side."""
     exact = check_exact("sensitivity", given)
-    if not isinstance(given, Rational | Decimal):
-        exact = max(exact, Fraction(float(given)))
+    number = given[()] if isinstance(given, np.ndarray) else given
+    if isinstance(number, float | np.floating):  # a long double too: as a float it could be less
+        exact = max(exact, Fraction(*number.as_integer_ratio()))
     if exact <= 0:
         raise ParameterError(f"`sensitivity` must be in (0, inf), got {shown(given)}")
     return exact

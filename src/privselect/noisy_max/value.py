@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from privselect.errors import ParameterError
-from privselect.mechanisms.base import Mechanism
+from privselect.mechanisms import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
 from privselect.mechanisms.composed import Composed
 from privselect.noisy_max.draw import drawing
 from privselect.noisy_max.noisy_max import NoisyMax
@@ -17,6 +17,7 @@ from privselect.parameters import shown
 
 if TYPE_CHECKING:
     from privselect.entropy import Entropy
+    from privselect.mechanisms.base import Mechanism
     from privselect.noisy_max.noise import Noise
     from privselect.noisy_max.scores import Scores
 
@@ -41,7 +42,7 @@ class NoisyWinner:
 
 def noisy_winner(scores: Scores, noise: Mechanism | Noise, value: Mechanism, sensitivity: Fraction, entropy: Entropy) -> NoisyWinner:
     """Of one vector."""
-    if not isinstance(value, Mechanism):
+    if not isinstance(value, Gaussian | Laplace | DiscreteGaussian | DiscreteLaplace):
         kinds = "gaussian, laplace, discrete_gaussian or discrete_laplace"
         raise ParameterError(f"`value` must be noise that may be released, {kinds}, got {shown(value)}")
     how, fresh = drawing(noise), drawing(value)
