@@ -18,6 +18,8 @@ from privselect.mechanisms.gaussian import gaussian_delta
 from privselect.noisy_max.two_levels import LARGEST_SHIFT, LEAST_SHIFT, two_levels
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from privselect.noisy_max.moves import Moves
@@ -27,7 +29,8 @@ if TYPE_CHECKING:
 # The greatest of so many normals of variance 1, whatever their means, has a log-concave density (**Two levels**, lemma).
 PROVED = 58
 # Sets that leave out so few scores are computed. Those between cost at most ``D_1`` more for each winner more: of very many, little.
-_LEFT_OUT, _LEFT_OUT_OF_MANY, _MANY = (1, 2, 4, 8, 16, 26, 36, 47, PROVED), (1, 20, 39, PROVED), 500
+_LEFT_OUT = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 18, 22, 26, 30, 34, 38, 42, 46, 50, 54, PROVED)
+_LEFT_OUT_OF_MANY, _MANY = (1, 20, 39, PROVED), 500
 _UP = 1.0 + 1e-11  # of a difference of normal tails, a sum of some sixty of them, and their products
 
 
@@ -36,7 +39,7 @@ def two_levels_delta(moves: Moves, epsilon: Floats) -> Floats:
 
     Claim: for a set of s winners with ``min(s, m-s) <= 58`` the worst scores are on two levels: ``delta_S = D_s(e)``, the profile of one
     number with the noise ``M_s - M_{m-s}``. The greatest over s is exact up to m = 117. Above that it is at most the greatest of those that
-    leave out 58 scores or fewer, and of **Projected** for all others.
+    leave out 58 scores or fewer, and, for all others, of **Projected** and of sums over parts of 58 winners and of single ones.
 
     Holds when the noise is Gaussian, independent and of one variance. Label: **Two levels**.
     """
@@ -50,7 +53,13 @@ def two_levels_delta(moves: Moves, epsilon: Floats) -> Floats:
     for before, few in pairwise((0, *(_LEFT_OUT if moves.m < _MANY else _LEFT_OUT_OF_MANY))):
         levels = two_levels(moves.m, moves.m - few, moves.gap).delta(epsilon) + (few - before - 1) * single
         many.append(np.minimum(levels, gaussian_delta(moves.gap * math.sqrt(few * (moves.m - few) / moves.m), epsilon)))
-    return np.asarray(np.maximum.reduce([_over_sets(moves, moves.m - PROVED - 1, single, epsilon), *many]) * _UP)
+    block = two_levels(moves.m, PROVED, moves.gap).delta(epsilon)
+
+    def in_blocks(s: Floats) -> Floats:
+        """One block of 58 winners and the rest one by one, or as many blocks as there are."""
+        return np.asarray(np.minimum(block + (s - PROVED) * single, s // PROVED * block + (PROVED - 1) * single))
+
+    return np.asarray(np.maximum.reduce([_over_sets(moves, moves.m - PROVED - 1, in_blocks, epsilon), *many]) * _UP)
 
 
 def one_rival_delta(moves: Moves, epsilon: Floats) -> Floats:
@@ -74,18 +83,17 @@ def projected_delta(moves: Moves, epsilon: Floats) -> Floats:
 
     Holds when the noise is Gaussian. Label: **Projected**.
     """
-    return _over_sets(moves, moves.m - 1, one_rival_delta(moves, epsilon), epsilon)
+    single = one_rival_delta(moves, epsilon)
+    return _over_sets(moves, moves.m - 1, lambda s: np.asarray(s * single * _UP), epsilon)
 
 
-def _over_sets(moves: Moves, last: int, single: Floats, epsilon: Floats) -> Floats:
-    """The greatest over s = 1, ..., last of ``min(projected Gaussian, s D_1)``, with last >= m/2.
+def _over_sets(moves: Moves, last: int, pieces: Callable[[Floats], Floats], epsilon: Floats) -> Floats:
+    """The greatest over s = 1, ..., last of ``min(projected Gaussian, pieces(s))``, with last >= m/2 and pieces that grow with s.
 
-    Up to m/2 both grow with s, so m/2 is the greatest of those; from there on the Gaussian falls, and the crossing decides.
+    Up to m/2 both grow with s, so m/2 is the greatest of those; from there on the Gaussian falls, and the crossing decides. Pieces are
+    asked for from m/2 on only.
     """
     m = float(moves.m)
-
-    def pieces(s: Floats) -> Floats:
-        return np.asarray(s * single * _UP)
 
     def projected(s: Floats) -> Floats:
         return gaussian_delta(moves.gap * np.sqrt(s * (m - s) / m), epsilon) * _UP
