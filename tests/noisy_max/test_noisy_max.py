@@ -152,6 +152,21 @@ def test_ours_is_the_least_of_all(noise, rounds):
 def test_ours_is_the_least_where_a_full_release_is_cheap(noise, m, rounds, delta):
     choice = ps.NoisyMax(noise, m=m, rounds=rounds)
     assert choice.epsilon_at(delta).upper <= choice.bounds(delta)["full_release"] * (1.0 + 1e-4)  # knots
+@pytest.mark.parametrize(("m", "rounds"), [(2, 20), (3, 20), (10, 20), (10, 300), (1000, 2)])
+@pytest.mark.parametrize("noise", [ps.Laplace(scale=18), ps.Exponential(scale=18), ps.DiscreteLaplace(scale=100)], ids=str)
+def test_rounds_of_bounded_loss_cost_no_more_than_pure_ones(noise, m, rounds):
+    pure = ps.Composed(ps.Pure(epsilon=2 / noise.scale), times=rounds)
+    found = ps.NoisyMax(noise, m=m, rounds=rounds).epsilon_at(DELTA)
+    assert found.lower <= found.upper <= pure.epsilon_at(DELTA).upper * (1 + 1e-4)
+
+
+@pytest.mark.parametrize("m", [2, 10, 1000, 10**12])
+@pytest.mark.parametrize("sigma", [1e-300, 1e-9, 1e8, 1e12, 1e300])
+def test_hardly_any_noise_and_very_much(sigma, m):
+    found = ps.NoisyMax(ps.Gaussian(sigma=sigma), m=m)
+    answer, least = found.epsilon_at(1e-12), min((bound for bound in found.bounds(1e-12).values() if bound is not None), default=math.inf)
+    assert (answer.lower or 0.0) <= answer.upper <= least
+    assert answer.upper < 1e-6 if sigma > 1 else answer.upper > 1e6
 
 
 @pytest.mark.slow

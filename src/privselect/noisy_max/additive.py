@@ -64,11 +64,15 @@ class Additive(ABC):
         Where the noise's loss is at most g, each index is at most e^g times as likely for one neighbour as for the other, so no
         choice leaks more than randomised response with odds e^g: ``(e^g - e^e)/(e^g + 1)``.
         """
-        moved = self.shifted(int(moves.gap)).upper
-        if moved.p_only > 0.0:
+        most = self.most(int(moves.gap))
+        if most is None:
             return np.ones_like(epsilon)
-        most = float(moved.losses[-1]) + LOSS_ROUNDING
         return np.asarray(-np.expm1(np.minimum(epsilon - most, 0.0)) / (1.0 + np.exp(-most)) * (1.0 + 4e-15))
+
+    def most(self, gap: int) -> float | None:
+        """The greatest loss of the noise moved up by ``gap``, rounded up; None where it has none."""
+        moved = self.shifted(gap).upper
+        return None if moved.p_only > 0.0 else float(moved.losses[-1]) + LOSS_ROUNDING
 
     def instances(self, moves: Moves) -> Instances:
         """Real scores and moves: what the choice leaks at least."""

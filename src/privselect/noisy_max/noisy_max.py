@@ -22,7 +22,8 @@ from privselect.mechanisms.base import MOST_RUNS, Mechanism, check_orders, plain
 from privselect.mechanisms.composed import composed_brackets
 from privselect.mechanisms.falling import falling_knots
 from privselect.mechanisms.gaussian import Gaussian
-from privselect.noisy_max.additive import Additive, additive
+from privselect.mechanisms.pure import Pure
+from privselect.noisy_max.additive import LOSS_ROUNDING, Additive, additive
 from privselect.noisy_max.bounds import BOUNDS, released_scores
 from privselect.noisy_max.moves import Moves
 from privselect.noisy_max.paper import lem_zhu_lemma5
@@ -47,6 +48,7 @@ _FALL, _FAR_FALL = 0.05, 0.5  # of log delta from knot to knot, above and below 
 _DEEPEST = 1e-250  # the curve ends where the least of the simple bounds is there
 _MOST_RELEASED, _MOST_BOUNDED = 100, 6  # scores, whose full release can be the least bound somewhere; the second for noise of bounded loss
 _UP = 1.0 + 1e-12
+_SAME_CURVE = 1.0 + 1e-9
 
 
 @register
@@ -219,4 +221,15 @@ def _one_round(choice: NoisyMax) -> Bracket:
     end = min(float(moved.epsilon_at(_DEEPEST, side=1)), LARGEST_LOSS)
     knots = falling_knots(least, end, _FALL, _FAR_FALL)
     values = np.minimum(least(knots) * _UP, 1.0)
-    return Bracket(pair_from_curve(knots, values, values), _instances(choice).chosen())
+    return Bracket(
+        _response(account.most(choice.gap), knots, values) or pair_from_curve(knots, values, values), _instances(choice).chosen()
+    )
+
+
+def _response(most: float | None, knots: Floats, values: Floats) -> DominatingPair | None:
+    """Randomised response of odds e^most, where it is the least known at every knot: two outcomes, which compose without a lattice."""
+    if most is None or most > LARGEST_LOSS:
+        return None
+    pair = Pure(epsilon=most).brackets[0].upper
+    # It holds whatever the knots say. They lie a rounding of the loss lower, where they end at 0.
+    return pair if np.all(pair.hockey_stick(knots + 2.0 * LOSS_ROUNDING) <= values * _SAME_CURVE) else None
