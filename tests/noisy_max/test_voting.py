@@ -122,6 +122,12 @@ def test_the_sigmas_meet_their_budgets(sigmas):
         assert noise == sorted(noise, reverse=True)
 
 
+def test_the_worst_case_known_of_one_ballot_costs_less_than_the_bound(sigmas):
+    whole = ps.NoisyMax(ps.Gaussian(sigma=sigmas[5]["ballots"]), m=10, rounds=1000, changes=2)
+    assert whole.epsilon_at(1e-5).lower >= 3.8
+    assert "costs 3.8 where the bound says 5" in PAGE
+
+
 def test_one_ballot_costs_a_gaussian_of_sensitivity_root_2(sigmas):
     for epsilon, found in sigmas.items():
         alone = ps.plan("gaussian(sigma=?)", epsilon=epsilon, delta=1e-5).value

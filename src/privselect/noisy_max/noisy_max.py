@@ -221,9 +221,8 @@ def _one_round(choice: NoisyMax) -> Bracket:
     end = min(float(moved.epsilon_at(_DEEPEST, side=1)), LARGEST_LOSS)
     knots = falling_knots(least, end, _FALL, _FAR_FALL)
     values = np.minimum(least(knots) * _UP, 1.0)
-    return Bracket(
-        _response(account.most(choice.gap), knots, values) or pair_from_curve(knots, values, values), _instances(choice).chosen()
-    )
+    upper = _response(account.most(choice.gap), knots, values) or pair_from_curve(knots, values, values)
+    return Bracket(upper, _instances(choice).chosen())
 
 
 def _response(most: float | None, knots: Floats, values: Floats) -> DominatingPair | None:
