@@ -152,6 +152,8 @@ def test_ours_is_the_least_of_all(noise, rounds):
 def test_ours_is_the_least_where_a_full_release_is_cheap(noise, m, rounds, delta):
     choice = ps.NoisyMax(noise, m=m, rounds=rounds)
     assert choice.epsilon_at(delta).upper <= choice.bounds(delta)["full_release"] * (1.0 + 1e-4)  # knots
+
+
 @pytest.mark.parametrize(("m", "rounds"), [(2, 20), (3, 20), (10, 20), (10, 300), (1000, 2)])
 @pytest.mark.parametrize("noise", [ps.Laplace(scale=18), ps.Exponential(scale=18), ps.DiscreteLaplace(scale=100)], ids=str)
 def test_rounds_of_bounded_loss_cost_no_more_than_pure_ones(noise, m, rounds):

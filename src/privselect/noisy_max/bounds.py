@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-_STEPS = 200  # halvings: far more than a float has digits
-_LARGEST_EPSILON = 700.0
+_CLOSE = 1e-12  # of an epsilon
+_LARGEST_EPSILON = 1e15  # what is beyond says nothing
 _MOST_RUNS, _LARGEST_MEAN_LOSS = 10**6, 100.0  # a release of all noisy scores beyond these is of no use to anyone
 _HALF = math.sqrt(0.5)
 _LEAST = 1e-300  # of a delta that a pair can tell from none
@@ -69,7 +69,12 @@ def renyi(choice: NoisyMax, delta: float) -> float | None:
 def full_release(choice: NoisyMax, delta: float) -> float | None:
     """All noisy scores that a record can change, released in all rounds."""
     released = released_scores(choice)
-    return None if released is None else _finite(float(np.asarray(released.epsilon_at(delta).upper)))
+    if released is None:
+        return None
+    bound = float(np.asarray(released.epsilon_at(delta).upper))
+    if isinstance(released, Gaussian) and math.isinf(bound):  # of a loss too large for a float
+        bound = least_epsilon(lambda e: np.exp(_log_gaussian_delta(1.0 / released.sigma * (1.0 + 1e-15), e)), delta)
+    return _finite(bound)
 
 
 def curve(choice: NoisyMax, delta: float) -> float | None:
@@ -107,20 +112,25 @@ def _finite(epsilon: float) -> float | None:
 def _log_gaussian_delta(mu: float, epsilon: Floats) -> Floats:
     """The log of the profile of N(mu, 1) against N(0, 1), rounded up, also where it is too small for a float; 0 near the middle."""
     a = 0.5 * mu - epsilon / mu
-    far = np.minimum(a, 0.0)
+    far = np.clip(a, -1e100, 0.0)  # further out it is less, and its square no float
     with np.errstate(divide="ignore"):
         tails = np.log(np.maximum(0.5 * (erfcx(-_HALF * far) - erfcx(_HALF * (mu - far))), 0.0))
-    return np.asarray(np.where(a < 0.0, -0.5 * a * a + tails + 1e-12 * (1.0 + a * a), 0.0))
+    return np.asarray(np.where(a < 0.0, -0.5 * far * far + tails + 1e-12 * (1.0 + far * far), 0.0))
 
 
 def least_epsilon(delta_at: Callable[[Floats], Floats], delta: float) -> float:
-    """The least epsilon >= 0 found at which a falling bound is at most delta, by bisection; infinite where none is."""
-    low, high = 0.0, _LARGEST_EPSILON
-    if float(delta_at(np.array(low))) <= delta:
-        return low
-    if float(delta_at(np.array(high))) > delta:
-        return math.inf
-    for _ in range(_STEPS):
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if float(delta_at(np.array(middle))) <= delta else (middle, high)
+    """The least epsilon >= 0 found at which a falling bound is at most delta, by doubling and bisection; infinite where none is."""
+
+    def holds(epsilon: float) -> bool:
+        return float(delta_at(np.array(epsilon))) <= delta
+
+    if holds(0.0):
+        return 0.0
+    low, high = 0.0, 1.0
+    while not holds(high):
+        low, high = high, 2.0 * high
+        if high > _LARGEST_EPSILON:
+            return math.inf
+    while (middle := 0.5 * (low + high)) not in {low, high} and high - low > _CLOSE * high:
+        low, high = (low, middle) if holds(middle) else (middle, high)
     return high
