@@ -30,13 +30,17 @@ def compose_few(pair: DominatingPair, times: int, *, side: int = 1) -> Dominatin
     """The pair of ``times`` independent runs, from above or below (``side`` -1): how often each outcome came is all that matters."""
     p, q = (_of_counts(masses, times) for masses in (pair.p, pair.q))
     p_only, q_only = (-math.expm1(times * math.log1p(-only)) if only < 1.0 else 1.0 for only in (pair.p_only, pair.q_only))
-    # Each mass is a sum of products: a rounding for each of size + 1 operations of a step, and that of the mass it started from.
-    rounding = times * ((len(pair.p) + 2) * _UNIT_ROUNDOFF + pair.rounding)
+    # Each mass is a sum of products: a rounding for each of size + 1 operations of a step, and that of the mass it started from. Of two
+    # outcomes, where runs are doubled, each doubling adds one for each of as many terms as runs so far to twice those before.
+    steps = len(pair.p) + 2 if len(pair.p) != 2 else 2 * times.bit_length() + 2
+    rounding = times * (steps * _UNIT_ROUNDOFF + pair.rounding)
     return (split_tiny if side > 0 else merge_tiny)(p, q, (p_only, q_only), rounding=rounding)
 
 
 def _of_counts(masses: Floats, times: int) -> Floats:
     """Chances of all ways in which the outcomes may come up ``times`` times; positive terms only, so that all digits stay."""
+    if len(masses) == 2:
+        return _of_two(masses, times)
     cells = np.zeros((times + 1,) * (len(masses) - 1))
     cells[(0,) * cells.ndim] = 1.0
     for _ in range(times):
@@ -48,3 +52,13 @@ def _of_counts(masses: Floats, times: int) -> Floats:
         cells = one_more
     counts = sum(np.indices(cells.shape), start=np.zeros(cells.shape, dtype=np.intp))
     return np.asarray(cells[counts <= times])
+
+
+def _of_two(masses: Floats, times: int) -> Floats:
+    """The same for two outcomes, by the count of the first: runs are doubled, and one is added where the number is odd."""
+    found = np.ones(1)
+    for digit in f"{times:b}":
+        found = np.convolve(found, found)
+        if digit == "1":
+            found = np.convolve(found, masses[::-1])
+    return found
