@@ -237,3 +237,19 @@ def test_a_time_of_the_environment_that_is_none_is_refused(monkeypatch, time):
     with pytest.raises(ParameterError, match="SOURCE_DATE_EPOCH must be a whole number of seconds since 1970") as caught:
         ps.certify("gaussian(sigma=4)", delta=1e-6)
     assert len(str(caught.value)) < 300
+
+
+def test_a_noisy_max_says_what_is_taken_for_granted_about_its_scores():
+    choice = "noisy_max(gaussian(sigma=4), m=10, changes=2)"
+    certificate = ps.certify(f"composed({choice}, noisy_max(gumbel(scale=3), m=4, rounds=2, monotone=True))", epsilon=6, delta=1e-6)
+    assert certificate.theorems == (
+        "Two levels",
+        "Projected",
+        "Bounded range",
+        "thm:max_sel",
+        "Composition (upper)",
+        "Composition (lower)",
+    )
+    assert f"In each round of {choice} one record changes at most 2 of its scores by at most 1, noise" in certificate.statement
+    assert "one record changes each of its scores by at most 1, all of them the same way, noise" in certificate.statement
+    assert ps.verify(certificate.to_json()).holds

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from privselect.certificates.theorems import parts_of
 from privselect.mechanisms import Disjoint
 from privselect.mechanisms.neighbours import ADD_REMOVE, ANY, REPLACE_ONE
+from privselect.noisy_max import NoisyMax
 from privselect.parameters import shortened
 from privselect.selection import Selection
 from privselect.text import write_value
@@ -67,6 +68,7 @@ def _sentences(promise: Promise, total: Total, base: Ends, neighbours: str, run:
     yield f"This holds for {_times(1 if run is None else run.runs)} on the same data, if {_assumed(chosen, selects=selects)}."
     if any(isinstance(part, Disjoint) for part in parts_of(chosen)):
         yield _SPLIT
+    yield from dict.fromkeys(_scores(part) for part in parts_of(chosen) if isinstance(part, NoisyMax))
     if selects:
         yield f"How the score is private: {'not declared' if declared.score is None else _quoted(declared.score)}."
     yield f"Trust model: {'not declared' if declared.trust_model is None else _quoted(declared.trust_model)}."
@@ -77,6 +79,16 @@ def _sentences(promise: Promise, total: Total, base: Ends, neighbours: str, run:
         yield "No other access to the data was declared; any there is, is not covered."
     if run is not None and run.notes:
         yield f"Of the run: {', '.join(map(_quoted, run.notes))}."
+
+
+def _scores(choice: NoisyMax) -> str:
+    """What is taken for granted about the scores of a noisy max, and that nothing but the index leaves."""
+    moved = "each of its scores" if choice.changed == choice.m else f"at most {choice.changed} of its scores"
+    way = ", all of them the same way" if choice.monotone else ""
+    return (
+        f"In each round of {shortened(str(choice), _LONGEST)} one record changes {moved} by at most 1{way}, noise of exactly this law is "
+        "drawn for each score, and only the index of the greatest is used."
+    )
 
 
 def _action(promise: Promise) -> str:

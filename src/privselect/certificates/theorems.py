@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from privselect.mechanisms import DPSGD, Composed, Disjoint, Gaussian, Mixture, Renyi, SampledGaussian
 from privselect.mechanisms.points import StatedPoints
+from privselect.noisy_max import Gumbel, NoisyMax
 from privselect.selection import Selection
 from privselect.selection.selection import composed_trials
 
@@ -18,6 +19,10 @@ _ORDER = (
     "Exact (upper)",
     "Exact (lower)",
     "Ratio",
+    "Two levels",
+    "Projected",
+    "Bounded range",
+    "thm:max_sel",
     "Composition (upper)",
     "Composition (lower)",
     "Mixture",
@@ -26,6 +31,16 @@ _ORDER = (
     "Renyi, optimal",
     "Without replacement",
 )
+
+
+_ALONE: tuple[tuple[type, str], ...] = (
+    (Mixture, "Mixture"),
+    (Disjoint, "Disjoint"),
+    (StatedPoints, "Points"),
+    (Renyi, "Renyi, optimal"),
+    (SampledGaussian, "Without replacement"),
+)
+_NOISY_MAX: dict[type, tuple[str, ...]] = {Gaussian: ("Two levels", "Projected", "thm:max_sel"), Gumbel: ("Bounded range",)}
 
 
 def theorem_labels(mechanism: Mechanism, *, lower: bool) -> tuple[str, ...]:
@@ -49,20 +64,15 @@ def parts_of(mechanism: Mechanism) -> Iterator[Mechanism]:
 
 
 def _own_labels(mechanism: Mechanism) -> Iterator[str]:
+    yield from (label for kind, label in _ALONE if isinstance(mechanism, kind))
     if isinstance(mechanism, Selection):
         yield from ("Exact (upper)", "Exact (lower)", "Ratio")
         if (composed_trials(mechanism.count) or 1) > 1:
             yield "Composition (upper)"  # of every trial, which bounds the winner too
-    elif isinstance(mechanism, Mixture):
-        yield "Mixture"
-    elif isinstance(mechanism, Disjoint):
-        yield "Disjoint"
-    elif isinstance(mechanism, StatedPoints):
-        yield "Points"
-    elif isinstance(mechanism, Renyi):
-        yield "Renyi, optimal"
-    elif isinstance(mechanism, SampledGaussian):
-        yield "Without replacement"
+    elif isinstance(mechanism, NoisyMax):
+        yield from _NOISY_MAX.get(type(mechanism.noise), ("thm:max_sel",))
+        if mechanism.rounds > 1:
+            yield from ("Composition (upper)", "Composition (lower)")
     elif isinstance(mechanism, Composed | DPSGD) and _steps(mechanism) > 1:
         yield from ("Composition (upper)", "Composition (lower)")
 
