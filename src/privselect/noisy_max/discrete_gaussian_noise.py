@@ -11,6 +11,7 @@ from scipy.special import ndtr
 
 from privselect.mechanisms.discrete_gaussian import DiscreteGaussian, discrete_gaussian_bracket, gaussian_weights
 from privselect.noisy_max.additive import Additive, additive
+from privselect.noisy_max.whole_noise import WholeNoise
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,11 +27,10 @@ _ROOT = np.sqrt(2.0 * np.pi)
 
 
 @dataclass(frozen=True, slots=True)
-class DiscreteGaussianNoise(Additive):
+class DiscreteGaussianNoise(WholeNoise):
     """A whole number k with mass proportional to ``exp(-k^2/(2 sigma^2))``."""
 
     noise: DiscreteGaussian
-    whole = True
     relative = 2e-11  # a sum of some ten thousand terms
 
     @property
@@ -47,21 +47,9 @@ class DiscreteGaussianNoise(Additive):
         shift = gap / self.noise.sigma
         return np.asarray(0.5 * alpha * shift * shift * (1.0 + 4e-15))
 
-    def survival(self, x: Floats) -> Floats:
-        """Between whole numbers on a line, as the uniform number has it."""
-        k = np.floor(x)
-        share = x - k
-        return np.asarray((1.0 - share) * self._at_least(k) + share * self._at_least(k + 1.0))
-
-    def below(self, x: Floats) -> Floats:
-        """One less the noise is ``-k + (1 - u)``, which has the same law."""
-        return self.survival(1.0 - x)
-
-    def _at_least(self, k: Floats) -> Floats:
-        """``P(noise >= k)`` for whole k."""
-        size = np.where(k > 0.0, k, 1.0 - k)
-        tail = _tail_of_wide(size, self.noise.sigma) if self.noise.sigma >= _WIDE else _tail_of_narrow(size, self.noise.sigma)
-        return np.asarray(np.where(k > 0.0, tail, 1.0 - tail))
+    def tail(self, k: Floats) -> Floats:
+        """By sums of all outcomes, or of wide noise by integrals."""
+        return _tail_of_wide(k, self.noise.sigma) if self.noise.sigma >= _WIDE else _tail_of_narrow(k, self.noise.sigma)
 
 
 @additive.register

@@ -10,6 +10,7 @@ import numpy as np
 
 from privselect.mechanisms.discrete_laplace import DiscreteLaplace, discrete_laplace_bracket, discrete_laplace_renyi
 from privselect.noisy_max.additive import ALL_LEAKS, Additive, additive
+from privselect.noisy_max.whole_noise import WholeNoise
 from privselect.pairs.cells import LARGEST_LOSS
 
 if TYPE_CHECKING:
@@ -22,11 +23,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class DiscreteLaplaceNoise(Additive):
+class DiscreteLaplaceNoise(WholeNoise):
     """A whole number k with mass proportional to ``exp(-|k|/scale)``."""
 
     noise: DiscreteLaplace
-    whole = True
 
     @property
     def alone(self) -> Mechanism:  # type: ignore[override]  # a fact of this kind
@@ -41,21 +41,9 @@ class DiscreteLaplaceNoise(Additive):
         """In closed form."""
         return discrete_laplace_renyi(self.noise.scale, alpha, gap)
 
-    def survival(self, x: Floats) -> Floats:
-        """Between whole numbers on a line, as the uniform number has it."""
-        k = np.floor(x)
-        share = x - k
-        return np.asarray((1.0 - share) * self._at_least(k) + share * self._at_least(k + 1.0))
-
-    def below(self, x: Floats) -> Floats:
-        """One less the noise is ``-k + (1 - u)``, which has the same law."""
-        return self.survival(1.0 - x)
-
-    def _at_least(self, k: Floats) -> Floats:
-        """``P(noise >= k)`` for whole k: ``t^k/(1+t)`` from 0 on, what that of 1-k leaves below."""
-        size = np.where(k > 0.0, k, 1.0 - k)
-        tail = np.exp(-size / self.noise.scale) / (1.0 + math.exp(-1.0 / self.noise.scale))
-        return np.asarray(np.where(k > 0.0, tail, 1.0 - tail))
+    def tail(self, k: Floats) -> Floats:
+        """``t^k/(1+t)`` with ``t = e^(-1/scale)``."""
+        return np.asarray(np.exp(-k / self.noise.scale) / (1.0 + math.exp(-1.0 / self.noise.scale)))
 
 
 @additive.register
