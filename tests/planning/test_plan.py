@@ -94,6 +94,7 @@ def test_a_cap_is_scanned_and_every_stretch_shown():
     assert f"1 to {last}, {again} and more" in plan.summary()
 
 
+@pytest.mark.slow
 def test_the_greatest_cap_where_large_ones_cost_too_much():
     plan = ps.plan(ps.Gaussian(sigma=4), ps.Geometric(mean=30, cap=ps.UNKNOWN), epsilon=1.6, delta=1e-6)
     assert plan.feasible == ((1, plan.value),)
@@ -104,6 +105,7 @@ def cost_of_cap(cap):
     return ps.Selection(ps.Gaussian(sigma=4), ps.Geometric(mean=30, cap=cap)).epsilon_at(1e-6).upper
 
 
+@pytest.mark.slow
 def test_a_cap_below_the_least_allowed_is_never_tried():
     plan = ps.plan("pure(epsilon=0.5)", "finite({2: 1, 3: 1}, cap=?)", epsilon=1.2, delta=1e-6)
     assert plan.feasible == ((2, 2),)

@@ -49,6 +49,7 @@ def test_the_summary_says_what_was_solved_for():
     assert "trial in the" not in summary
 
 
+@pytest.mark.slow
 def test_a_noisy_max_may_be_what_a_trial_does():
     plan = ps.plan("noisy_max(gaussian(sigma=?), m=10)", "geometric(mean=30)", epsilon=4, delta=1e-6)
     assert plan.cost.upper <= 4

@@ -226,7 +226,7 @@ def test_curves_over_delta():
     ("count", "means"),
     [
         ("binomial(n=4, p=0.5)", [0.5, 1.5, 2.0, 8.0, 20.0]),
-        ("fixed(k=2)", [1, 2, 4, 9, 20]),
+        pytest.param("fixed(k=2)", [1, 2, 4, 9, 20], marks=pytest.mark.slow),
         ("poisson(mean=0.5)", None),
         ("geometric(gamma=0.25)", None),
         ("negative_binomial(eta=0.5, mean=4, cap=50)", None),

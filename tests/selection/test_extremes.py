@@ -83,10 +83,10 @@ def test_what_lies_beyond_the_largest_epsilon(base, count, lower, upper):
     [
         "selection(approximate(epsilon=0.4, delta=1e-5), geometric(mean=30))",
         "approximate(epsilon=0.4, delta=1e-5)",
-        "selection(gaussian(sigma=1), fixed(k=2))",
+        pytest.param("selection(gaussian(sigma=1), fixed(k=2))", marks=pytest.mark.slow),
         pytest.param("selection(gaussian(sigma=1e200), geometric(mean=30))", marks=pytest.mark.slow),
         "selection(gaussian(sigma=1e-200), geometric(mean=30))",
-        "selection(gaussian(sigma=1e308), poisson(mean=3))",
+        pytest.param("selection(gaussian(sigma=1e308), poisson(mean=3))", marks=pytest.mark.slow),
         "selection(laplace(scale=1/700), geometric(mean=1e9))",
         "selection(gaussian(sigma=1), poisson(mean=1e9))",
         "selection(gaussian(sigma=1), poisson(mean=1e-320))",
