@@ -59,3 +59,9 @@ def test_a_noisy_max_may_be_what_a_trial_does():
 def test_a_budget_that_one_round_exceeds_is_refused():
     with pytest.raises(ParameterError, match=r"^no `rounds` looked at meets epsilon 0.1 at delta 1e-06: even with rounds = 1 epsilon is"):
         ps.plan("noisy_max(gaussian(sigma=1), m=10, rounds=?)", epsilon=0.1, delta=1e-6)
+
+
+def test_noise_that_is_not_fit_for_release_is_told_apart_from_a_budget_that_is_not_met():
+    plan = ps.plan("noisy_max(gumbel(scale=?), m=10)", epsilon=1, delta=1e-6)
+    assert plan.instead["full_release"] is None
+    assert plan.notes["full_release"] == "this noise is not fit for the release of scores, whatever its scale"

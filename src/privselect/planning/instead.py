@@ -88,5 +88,7 @@ def _bound(asked: Question, name: str, delta: float, accuracy: float) -> Callabl
 def _of_noisy_max(mechanism: object, name: str, delta: float) -> float:
     if not isinstance(mechanism, NoisyMax):
         raise NotCoveredError("one trial alone: no law of K was given")
+    if name == "full_release" and mechanism.account.alone is None:
+        raise NotCoveredError("this noise is not fit for the release of scores, whatever its scale")
     bound = BOUNDS[name](mechanism, delta)
     return math.inf if bound is None else bound
