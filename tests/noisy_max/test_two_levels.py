@@ -9,6 +9,8 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import log_ndtr, ndtr
 
+from privselect.mechanisms.gaussian import gaussian_delta_above
+from privselect.noisy_max.bounds import _log_gaussian_delta
 from privselect.noisy_max.moves import Moves
 from privselect.noisy_max.two_levels import FLOOR, two_levels
 from privselect.noisy_max.winner_sets import PROVED, one_rival_delta, projected_delta, two_levels_delta
@@ -192,3 +194,26 @@ def test_fewer_that_move_together_cost_less():
     for fewer, more in itertools.pairwise(curves):
         assert (fewer <= more * (1.0 + 1e-9)).all()
     assert curves[0][10] < 0.5 * curves[-1][10]
+
+
+@pytest.mark.parametrize("m", [118, 131])
+def test_above_what_is_proved_no_size_is_left_out(m):
+    epsilon = np.linspace(0.0, 3.0, 61)
+    bound = two_levels_delta(Moves(m, m, 0.5), epsilon)
+    for s in range(1, m):
+        found = two_levels(m, s, 0.5)
+        assert ((found.moved - np.exp(epsilon[:, None]) * found.still).max(axis=1) <= bound).all(), s
+
+
+@pytest.mark.parametrize("mu", [1e-13, 1e-9, 1e-5, 0.3, 5.0])
+def test_the_gaussian_profile_rounded_up_is_above_the_truth(mu):
+    """Of a small mu the two terms agree in most of their digits."""
+    for share in (0.0, 0.5, 1.0, 3.0, 6.0, 12.0):
+        with mpmath.workdps(60):
+            shift, epsilon = mpmath.mpf(mu), mpmath.mpf(share * mu)
+            exact = mpmath.ncdf(shift / 2 - epsilon / shift) - mpmath.exp(epsilon) * mpmath.ncdf(-shift / 2 - epsilon / shift)
+        found = float(gaussian_delta_above(mu, share * mu))
+        log_found = float(_log_gaussian_delta(mu, np.array(share * mu)))
+        assert found >= exact
+        assert math.exp(log_found) >= exact
+        assert found <= exact * (1 + mpmath.mpf("1e-9")) + mpmath.mpf("1e-14") * mpmath.ncdf(mu / 2 - share)

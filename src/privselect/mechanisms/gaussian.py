@@ -115,3 +115,13 @@ def gaussian_delta(mu: float | Floats, epsilon: ArrayLike) -> Floats:
     density, half = np.exp(-0.5 * a * a), math.sqrt(0.5)
     far = 0.5 * density * (erfcx(-half * np.minimum(a, 0.0)) - erfcx(half * (mu - a)))
     return np.maximum(np.where(a <= 0.0, far, ndtr(a) - 0.5 * density * erfcx(half * (mu - a))), 0.0)
+
+
+def gaussian_delta_above(mu: float | Floats, epsilon: ArrayLike) -> Floats:
+    """:func:`gaussian_delta`, rounded up.
+
+    Of a small mu the two terms are nearly the same: what their difference loses is some units in the last place of the first one. A
+    rounding of a, some units in its last place, moves the density by a^2 of these.
+    """
+    a = 0.5 * mu - np.asarray(epsilon, dtype=np.float64) / mu
+    return np.asarray(gaussian_delta(mu, epsilon) * (1.0 + 1e-14 * (1.0 + a * a)) + 4e-15 * ndtr(a))

@@ -41,8 +41,7 @@ def paper(choice: NoisyMax, delta: float) -> float | None:
         def profile(epsilon: Floats) -> Floats:
             return _log_gaussian_delta(mu, epsilon)
 
-        bound = least_epsilon(lambda e: lem_composition_rnm(profile, choice.m, rounds, e), delta)
-        return bound if bound < math.inf else None
+        return _finite(least_epsilon(lambda e: lem_composition_rnm(profile, choice.m, rounds, e), delta))
     moved, target = choice.account.shifted(choice.gap), math.exp(math.log(delta) - rounds * math.log(choice.m)) * (1.0 - 1e-12)
     if target < _LEAST or not _is_worth_composing(moved.upper, rounds):
         return None
@@ -95,7 +94,7 @@ def released_scores(choice: NoisyMax) -> Mechanism | None:
     """The release of every noisy score that a record can change; None where the noise is not fit for it, or it would tell too much."""
     alone, times = choice.account.alone, choice.rounds * choice.changed
     if isinstance(alone, Gaussian):
-        return Gaussian(sigma=math.nextafter(alone.sigma / math.sqrt(times), 0.0), neighbours=alone.neighbours)
+        return Gaussian(sigma=math.nextafter(alone.sigma / math.sqrt(times) * (1.0 - 4e-16), 0.0), neighbours=alone.neighbours)
     if alone is None or not _is_worth_composing(alone.brackets[0].upper, times):
         return None
     return alone if times == 1 else Composed((alone,), times=times)
@@ -113,8 +112,9 @@ def _log_gaussian_delta(mu: float, epsilon: Floats) -> Floats:
     """The log of the profile of N(mu, 1) against N(0, 1), rounded up, also where it is too small for a float; 0 near the middle."""
     a = 0.5 * mu - epsilon / mu
     far = np.clip(a, -1e100, 0.0)  # further out it is less, and its square no float
-    with np.errstate(divide="ignore"):
-        tails = np.log(np.maximum(0.5 * (erfcx(-_HALF * far) - erfcx(_HALF * (mu - far))), 0.0))
+    first = erfcx(-_HALF * far)
+    # Of a small mu the two are nearly the same: their difference is off by some units in the last place of the first.
+    tails = np.log(0.5 * (np.maximum(first - erfcx(_HALF * (mu - far)), 0.0) + 4e-15 * first))
     return np.asarray(np.where(a < 0.0, -0.5 * far * far + tails + 1e-12 * (1.0 + far * far), 0.0))
 
 

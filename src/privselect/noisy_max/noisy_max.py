@@ -146,7 +146,7 @@ class NoisyMax(Mechanism):
             upper = np.minimum(upper, released.delta_at(eps).upper)
         if self.rounds == 1 and lower is not None and self.m > 1:
             # The other order of the neighbours leaks as much: delta(-e) = 1 - e^-e + e^-e delta(e).
-            worst = self._instances().delta(np.abs(eps))
+            worst = _instances(self).delta(np.abs(eps))
             worst = np.where(eps < 0.0, np.exp(-np.abs(eps)) * worst - np.expm1(-np.abs(eps)) - 1e-15, worst)
             lower = np.maximum(lower, worst)
         return Interval(None if lower is None else plain(np.minimum(lower, upper)), plain(upper))
@@ -157,7 +157,7 @@ class NoisyMax(Mechanism):
             return found
         upper, lower = np.minimum(found.upper, np.reshape([self._least_other(d) for d in delta.ravel().tolist()], delta.shape)), found.lower
         if self.rounds == 1 and lower is not None:
-            lower = np.maximum(lower, self._instances().epsilon(delta))
+            lower = np.maximum(lower, _instances(self).epsilon(delta))
         return Interval(None if lower is None else plain(np.minimum(lower, upper)), plain(upper))
 
     def _least_other(self, delta: float) -> float:
@@ -184,9 +184,6 @@ class NoisyMax(Mechanism):
         if released is not None:
             known.append(released.renyi_at(orders))
         return np.asarray(self.rounds * np.minimum.reduce(known))
-
-    def _instances(self) -> Instances:
-        return _instances(self)
 
 
 @lru_cache(maxsize=32)

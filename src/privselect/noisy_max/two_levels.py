@@ -7,7 +7,7 @@ are log-concave, so the loss ``log r(x - shift)/r(x)`` grows with x, and at the 
 
 R and its density are integrals over the rivals' greatest, taken by the trapezoidal rule on all of the line. For a function that is
 analytic and falls off on both sides its error falls exponentially in 1/step; with the steps below it is less than 1e-13, relative
-(tests/noisy_max compares with 40 digits). All terms are positive, so nothing cancels.
+(tests/noisy_max compares with sums in 25 digits). All terms are positive, so nothing cancels.
 """
 
 from __future__ import annotations
