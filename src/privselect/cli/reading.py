@@ -44,7 +44,7 @@ def read_tau(text: str) -> float:
 
 def read_cap(text: str) -> int:
     """``--cap``."""
-    return int(_number("cap", text, whole(1)))
+    return read_whole("cap", text)
 
 
 def read_whole(name: str, text: str) -> int:
