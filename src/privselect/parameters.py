@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 Leaks = Literal["more", "less", "mostly more", "mostly less"]
 
 _MOST_DIGITS = 1000  # of a Decimal that is to be exact
+_TRUTHS = {"True": True, "true": True, "False": False, "false": False}
 _LONG_BITS = 256  # about 77 digits: a longer whole number is shown by its size
 
 
@@ -123,6 +124,14 @@ def check_exact(name: str, value: object) -> Fraction:
     elif number is not None and math.isfinite(number):
         return Fraction(repr(float(number)))
     raise ParameterError(f"`{name}` must be a finite number, got {shown(value)}")
+
+
+def check_truth(name: str, value: object) -> bool:
+    """``value`` as True or False, as Python or a text form writes it, or one clear sentence."""
+    truth = _TRUTHS.get(str(value))
+    if truth is None:
+        raise ParameterError(f"`{name}` must be True or False, got {shown(value)}")
+    return truth
 
 
 def check_several(name: str, values: object, wanted: str) -> tuple[Any, ...]:

@@ -135,7 +135,7 @@ def register(cls: D) -> D:
 
 def parse(text: str) -> Any:
     """The mechanism or law of K that a text form describes; a :class:`Sketch` of it where a ``?`` leaves a number open."""
-    for package in ("counts", "mechanisms", "selection", "noisy_max"):
+    for package in ("counts", "mechanisms", "selection", "noisy_max", "regression"):
         importlib.import_module(f"privselect.{package}")
     if not isinstance(text, str):
         raise TextFormError(f"a text form must be a string, got {type(text).__name__}")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from privselect.errors import ParameterError
 from privselect.mechanisms.base import MOST_RUNS, Mechanism
 from privselect.mechanisms.gaussian import Gaussian, cell_for, gaussian_bracket, gaussian_step
+from privselect.mechanisms.gaussian_dp import GaussianDP, with_leak
 from privselect.mechanisms.neighbours import agreed
 from privselect.pairs.compose import ACCURACY, compose
 from privselect.parameters import check_several, parameter, shown, whole
@@ -89,6 +90,12 @@ def composed_brackets(steps: Sequence[tuple[Mechanism, int]], accuracy: float) -
     parts = [(step.as_step(), count) for step, count in steps if not isinstance(step, Gaussian)]
     if shifts and not parts:
         return (gaussian_bracket(math.hypot(*shifts), cell_for(accuracy)),)
+    leaky = [(step, count) for step, count in steps if isinstance(step, GaussianDP)]
+    if len(leaky) == len(parts):
+        # So do those of mu; nothing leaks outright unless some step does.
+        mu = math.hypot(*shifts, *(math.sqrt(count) * step.mu for step, count in leaky))
+        leak = -math.expm1(sum(count * math.log1p(-step.delta) for step, count in leaky))
+        return (with_leak(gaussian_bracket(mu, cell_for(accuracy)), leak),)
     if shifts:
         parts.append((gaussian_step(math.hypot(*shifts)), 1))
     both = compose(parts, accuracy)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from privselect.mechanisms.base import StatedMechanism, check_orders
-from privselect.mechanisms.gaussian import gaussian_bracket
+from privselect.mechanisms.gaussian import cell_for, gaussian_bracket
 from privselect.pairs import Bracket, DominatingPair
 from privselect.pairs.tiny import union_above, union_below
 from privselect.parameters import POSITIVE, Range, parameter
@@ -33,12 +33,19 @@ class GaussianDP(StatedMechanism):
     delta: float = parameter(Range(0.0, 1.0), default=0.0, leaks="more")
 
     def _make_brackets(self) -> tuple[Bracket, ...]:
-        clean = gaussian_bracket(self.mu)
-        parts = [[(1.0 - self.delta, pair), (self.delta, _EVERYTHING)] for pair in (clean.upper, clean.lowers[0])]
-        return (Bracket(union_above(parts[0]), (union_below(parts[1]),)),)
+        return (with_leak(gaussian_bracket(self.mu), self.delta),)
+
+    def _make_brackets_within(self, accuracy: float) -> tuple[Bracket, ...]:
+        return (with_leak(gaussian_bracket(self.mu, cell_for(accuracy)), self.delta),)
 
     def renyi_at(self, alpha: ArrayLike) -> Floats:
         """Without a leak that of the Gaussian, as the divergence of a dominating pair is an upper bound; with one, infinite."""
         with np.errstate(over="ignore"):
             clean = 0.5 * check_orders(alpha) * self.mu * self.mu * (1.0 + 1e-15)
         return np.asarray(clean if self.delta == 0.0 else np.full_like(clean, np.inf))
+
+
+def with_leak(clean: Bracket, delta: float) -> Bracket:
+    """The same, but with probability ``delta`` everything leaks."""
+    parts = [[(1.0 - delta, pair), (delta, _EVERYTHING)] for pair in (clean.upper, *clean.lowers)]
+    return Bracket(union_above(parts[0]), tuple(union_below(part) for part in parts[1:]), clean.direction)

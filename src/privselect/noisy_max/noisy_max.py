@@ -30,7 +30,7 @@ from privselect.noisy_max.paper import lem_zhu_lemma5
 from privselect.pairs import Bracket, DominatingPair, pair_from_curve
 from privselect.pairs.cells import LARGEST_LOSS
 from privselect.pairs.compose import ACCURACY, Step, compose
-from privselect.parameters import REAL, check_array, parameter, shown, whole
+from privselect.parameters import REAL, check_array, check_truth, parameter, whole
 from privselect.text import register
 
 if TYPE_CHECKING:
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
 MOST_SCORES = 10**12
 _SAME = DominatingPair(np.ones(1), np.ones(1))
-_TRUTHS = {"True": True, "true": True, "False": False, "false": False}
 _FALL, _FAR_FALL = 0.05, 0.5  # of log delta from knot to knot, above and below e^-70
 _DEEPEST = 1e-250  # the curve ends where the least of the simple bounds is there
 _MOST_RELEASED, _MOST_BOUNDED = 100, 6  # scores, whose full release can be the least bound somewhere; the second for noise of bounded loss
@@ -71,10 +70,7 @@ class NoisyMax(Mechanism):
     def __post_init__(self) -> None:
         additive(self.noise)
         Mechanism.__post_init__(self)
-        truth = _TRUTHS.get(str(self.monotone))
-        if truth is None:
-            raise ParameterError(f"`monotone` must be True or False, got {shown(self.monotone)}")
-        object.__setattr__(self, "monotone", truth)
+        object.__setattr__(self, "monotone", check_truth("monotone", self.monotone))
 
     @property
     def neighbours(self) -> str:
