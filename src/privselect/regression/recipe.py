@@ -1,0 +1,45 @@
+"""What every way to a private regression gives."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from privselect.mechanisms.base import Mechanism
+    from privselect.regression.normals import Normals
+    from privselect.regression.statistics import Statistics
+
+    Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answer:
+    """What is released: the coefficients, None where there is "no answer", and ``facts``, numbers released on the way to them."""
+
+    coefficients: Floats | None
+    facts: Mapping[str, float] = field(default_factory=dict)
+
+
+class Recipe(ABC):
+    """From the sums over records to coefficients: for rows no longer than 1 and targets within [-1, 1].
+
+    ``beside``, where a recipe has it, is the mu of other Gaussian releases of the same fit, which the mechanism includes.
+    """
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def mechanism(self) -> Mechanism:
+        """What the answer leaks. It depends on no record."""
+
+    @abstractmethod
+    def run(self, statistics: Statistics, normals: Normals) -> Answer:
+        """One answer, with fresh noise."""
