@@ -16,7 +16,6 @@ import privselect.noisy_max.gaussian_noise
 import privselect.noisy_max.gumbel_noise
 import privselect.noisy_max.laplace_noise
 import privselect.noisy_max.log_concave_noise  # noqa: F401 - each of these makes its noise known
-from privselect.errors import ParameterError
 from privselect.interval import Interval
 from privselect.mechanisms.base import MOST_RUNS, Mechanism, check_orders, plain
 from privselect.mechanisms.composed import composed_brackets

@@ -89,4 +89,4 @@ def balanced_ridge(records: int, features: int, epsilon: float, delta: float) ->
     log_risk, log_delta = math.log(1.0 / _RISK), math.log(2.0 / delta)
     share = min(0.5 * epsilon, math.sqrt(0.5 * epsilon))
     weight = (0.5 * features + math.sqrt(features * log_risk) + log_risk) * log_delta / share**2
-    return max((0.5 * weight * records) ** (1.0 / 3.0), (1.0 + log_delta) / epsilon)
+    return max(math.cbrt(0.5 * weight * records), (1.0 + log_delta) / epsilon)

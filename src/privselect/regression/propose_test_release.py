@@ -31,8 +31,8 @@ def thm_gptr(release: tuple[float, float], test: tuple[float, float], failure: f
     """One point of propose-test-release from one point of each part.
 
     Claim: a test that is ``(eh, dh)``-DP and passes bad proposals with chance at most d', and a release that is ``(e, d)``-DP wherever the
-    proposal is good, give ``(e + eh, dh + max(d, d'))``. The published statement has ``d + d'`` in place of the greater of the two; its proof
-    gives this: a data set is good or bad, never both.
+    proposal is good, give ``(e + eh, dh + max(d, d'))``. The published statement has ``d + d'`` in place of the greater of the two; its
+    proof gives this: a data set is good or bad, never both.
 
     Holds when the test passes bad proposals with chance at most d' on each data set. Label: thm:gptr.
     """
