@@ -46,6 +46,9 @@ OURS = {
     "**Projected**",
     "**Two levels**",
     "**Bounded range**",
+    "**Propose-test-release**",
+    "**Posterior sample**",
+    "**Under a target**",
     "**Composition** (upper)",
     "**Composition** (lower)",
 }

@@ -52,6 +52,8 @@ _HOME = {
     "report_noisy_max": "noisy_max.report",
     "NoisyWinner": "noisy_max.value",
     "NoisyVotes": "noisy_max.votes",
+    "ProposeTestRelease": "regression",
+    "OPS": "regression",
     "Selection": "selection",
     "compare": "selection.compare",
     "plan": "planning.plan",
@@ -116,6 +118,8 @@ if TYPE_CHECKING:
     from privselect.planning.design import design as design
     from privselect.planning.plan import Plan as Plan
     from privselect.planning.plan import plan as plan
+    from privselect.regression import OPS as OPS
+    from privselect.regression import ProposeTestRelease as ProposeTestRelease
     from privselect.selection import Selection as Selection
     from privselect.selection.compare import compare as compare
     from privselect.sketch import UNKNOWN as UNKNOWN

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from privselect.mechanisms import DPSGD, Composed, Disjoint, Gaussian, Mixture, Renyi, SampledGaussian
 from privselect.mechanisms.points import StatedPoints
 from privselect.noisy_max import Gumbel, NoisyMax
+from privselect.regression import OPS, ProposeTestRelease
 from privselect.selection import Selection
 from privselect.selection.selection import composed_trials
 
@@ -23,6 +24,8 @@ _ORDER = (
     "Projected",
     "Bounded range",
     "thm:max_sel",
+    "Propose-test-release",
+    "Posterior sample",
     "Composition (upper)",
     "Composition (lower)",
     "Mixture",
@@ -39,6 +42,8 @@ _ALONE: tuple[tuple[type, str], ...] = (
     (StatedPoints, "Points"),
     (Renyi, "Renyi, optimal"),
     (SampledGaussian, "Without replacement"),
+    (ProposeTestRelease, "Propose-test-release"),
+    (OPS, "Posterior sample"),
 )
 _NOISY_MAX: dict[type, tuple[str, ...]] = {Gaussian: ("Two levels", "Projected", "thm:max_sel"), Gumbel: ("Bounded range",)}
 
@@ -59,6 +64,8 @@ def parts_of(mechanism: Mechanism) -> Iterator[Mechanism]:
         inner = [part for _, part in mechanism.weighted]
     elif isinstance(mechanism, Composed | Disjoint):
         inner = list(mechanism.parts)
+    elif isinstance(mechanism, ProposeTestRelease):
+        inner = [mechanism.test, mechanism.target]
     for part in inner:
         yield from parts_of(part)
 

@@ -36,6 +36,8 @@ def largest_signal(leverage: float, mu: float, delta: float) -> float:
 
     Proof: T is its own reverse, so e >= 0 is enough. In ``a = e^e`` a hockey stick is convex, so it lies below its own chords between
     knots; at the knots it is below T by more than T's chords are above T. Beyond the last knot it falls, and T is at least delta.
+
+    Holds when no row exceeds the leverage or the signal. Label: **Under a target**.
     """
     epsilon, limits = _target(mu, delta)
     return _largest(_rounded_up(leverage), epsilon, limits, mu * mu / leverage)

@@ -36,6 +36,11 @@ class OPS(Mechanism):
 
     ``leverage`` is the greatest ``x'H^-1 x`` and ``signal`` the greatest ``precision (y - x'th)^2`` of a row that is added, H and th being
     those without it. For rows no longer than 1 and targets within [-1, 1] these are at most ``1/ridge`` and ``precision (1 + ||th||)^2``.
+
+    Claim: the hockey sticks of a row are closed forms of its leverage and signal; the greatest over both is that of the largest signal and
+    of some leverage, found by cells that are bounded outward. Proof: docs/derivations/ops.md.
+
+    Holds when both limits hold for the data without the row, whichever of two neighbours that is. Label: **Posterior sample**.
     """
 
     text_name = "ops"

@@ -6,7 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from privselect.mechanisms import GaussianDP
+from privselect.mechanisms import GaussianDP, Pure
+from privselect.mechanisms.neighbours import ADD_REMOVE
 from privselect.regression.calibration import largest_signal, signal_for
 from privselect.regression.limits import norm_limit
 from privselect.regression.ops import OPS
@@ -46,8 +47,9 @@ class ExactPosteriorSample(Recipe):
 
     @property
     def mechanism(self) -> Mechanism:
-        """The posterior sample itself; where there is none, the least of one: nothing but its curve at next to no precision."""
-        return OPS(1.0 / self.ridge, self.signal or 1e-9)
+        """The posterior sample itself; nothing leaks where there is never an answer."""
+        signal = self.signal
+        return OPS(1.0 / self.ridge, signal) if signal else Pure(epsilon=0.0, neighbours=ADD_REMOVE)
 
     def run(self, statistics: Statistics, normals: Normals) -> Answer:
         """One sample."""
