@@ -11,11 +11,12 @@ from privselect.mechanisms import Disjoint
 from privselect.mechanisms.neighbours import ADD_REMOVE, ANY, REPLACE_ONE
 from privselect.noisy_max import NoisyMax
 from privselect.parameters import shortened
+from privselect.regression import OPS, ProposeTestRelease
 from privselect.selection import Selection
 from privselect.text import write_value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from privselect.certificates.claims import Ends, Total
     from privselect.certificates.promise import Promise
@@ -68,7 +69,7 @@ def _sentences(promise: Promise, total: Total, base: Ends, neighbours: str, run:
     yield f"This holds for {_times(1 if run is None else run.runs)} on the same data, if {_assumed(chosen, selects=selects)}."
     if any(isinstance(part, Disjoint) for part in parts_of(chosen)):
         yield _SPLIT
-    yield from dict.fromkeys(_scores(part) for part in parts_of(chosen) if isinstance(part, NoisyMax))
+    yield from dict.fromkeys(sentence(part) for part in parts_of(chosen) for kind, sentence in _GRANTED if isinstance(part, kind))
     if selects:
         yield f"How the score is private: {'not declared' if declared.score is None else _quoted(declared.score)}."
     yield f"Trust model: {'not declared' if declared.trust_model is None else _quoted(declared.trust_model)}."
@@ -89,6 +90,27 @@ def _scores(choice: NoisyMax) -> str:
         f"In each round of {shortened(str(choice), _LONGEST)} one record changes {moved} by at most 1{way}, noise of exactly this law is "
         "drawn for each score, and only the index of the greatest is used."
     )
+
+
+def _tested(whole: ProposeTestRelease) -> str:
+    """What is taken for granted about a test and what it lets pass."""
+    wrong = "releases a bound that is wrong for the data" if whole.calibrated else "lets a proposal pass that is bad for the data"
+    return (
+        f"In {shortened(str(whole), _LONGEST)} the test {wrong} with chance at most {write_value(whole.failure)}; where it does not, "
+        f"the release leaks at most {shortened(str(whole.target), _LONGEST)}."
+    )
+
+
+def _rows(sample: OPS) -> str:
+    """What is taken for granted about the rows of a regression."""
+    return (
+        f"In {shortened(str(sample), _LONGEST)} no row has a greater leverage or signal than stated, both measured without that row, and "
+        "one sample of the posterior is released."
+    )
+
+
+# A sentence for each kind of part that takes something for granted.
+_GRANTED: tuple[tuple[type, Callable[..., str]], ...] = ((NoisyMax, _scores), (ProposeTestRelease, _tested), (OPS, _rows))
 
 
 def _action(promise: Promise) -> str:

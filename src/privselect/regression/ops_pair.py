@@ -23,7 +23,7 @@ _MILLS = math.sqrt(math.pi / 2.0)
 _HALF = math.sqrt(0.5)
 _DENSITY = 1.0 / math.sqrt(2.0 * math.pi)
 _ROUNDING = 1e-14  # of each term, and that times the square of its argument: a rounded argument moves a density by so much
-_SUM = 1e-15  # of the sum that gives v: the loss at v is off by so much, and e^e times a term by as much of it
+_SUM = 1e-15  # of the summands of the loss at v: it is off by so much, and e^e times a term by as much of it
 _LEAST = 1e-300  # below the least floats nothing is claimed
 
 
@@ -43,7 +43,7 @@ def with_over_without(leverage: ArrayLike, signal: ArrayLike, epsilon: ArrayLike
     near = _below(y) - grown * _at(y, x)
     # The part of both laws below -v, which is not in the set.
     other = _DENSITY * np.exp(-0.5 * far * far) * _MILLS * (erfcx(_HALF * far) - grown * erfcx(_HALF * (v + nu)))
-    found = np.where(reach > 0.0, _rounded(near - other, _below(y), (y, total), side), 0.0)
+    found = np.where(reach > 0.0, _rounded(near - other, _below(y), (y, _size(h, rho, eps)), side), 0.0)
     if side > 0:
         # Where v may be above 0 by rounding alone: the integral of (1 - e^(e - loss)) over |V| <= v, with v^2 <= slack/h.
         slack = _SUM * total
@@ -55,13 +55,12 @@ def without_over_with(leverage: ArrayLike, signal: ArrayLike, epsilon: ArrayLike
     """``delta_{without||with}(e) = Pr_without(|V| >= v) - e^e Pr_with(|V| >= v)``, ``v^2 = 2(C + e)/h``, for e >= 0."""
     h, rho, eps = np.broadcast_arrays(*(np.asarray(value, dtype=np.float64) for value in (leverage, signal, epsilon)))
     grown, shift, nu = np.sqrt(1.0 + h), np.sqrt(rho * h / (1.0 + h)), np.sqrt(rho / h)
-    total = np.log1p(h) + 2.0 * eps + rho / (1.0 + h)
-    v = np.sqrt(total / h)
+    v = np.sqrt((np.log1p(h) + 2.0 * eps + rho / (1.0 + h)) / h)
     x = ((np.log1p(h) + 2.0 * eps) / h - rho / (1.0 + h)) / (v + nu)
     y, far = grown * x + shift, v + nu
     near = _below(-x) - _at(-x, -y) / grown
     other = _DENSITY * np.exp(-0.5 * far * far) * _MILLS * (erfcx(_HALF * far) - erfcx(_HALF * (grown * v + nu / grown)) / grown)
-    return _rounded(near + other, _below(-x), (x, total), side)
+    return _rounded(near + other, _below(-x), (x, _size(h, rho, eps)), side)
 
 
 def _below(z: Floats) -> Floats:
@@ -75,9 +74,14 @@ def _at(z: Floats, w: Floats) -> Floats:
     return np.asarray(np.where(w <= 0.0, low, high))
 
 
+def _size(h: Floats, rho: Floats, eps: Floats) -> Floats:
+    """Of the summands of the loss at v: v - nu is off by the last digits of its two summands over v + nu, the loss by h v times that."""
+    return np.asarray(np.log1p(h) + 2.0 * eps + rho * h / (1.0 + h))
+
+
 def _rounded(value: Floats, term: Floats, sizes: tuple[Floats, Floats], side: int) -> Floats:
-    """``sizes`` are those of the term's argument and of the sum that gives v."""
+    """``sizes`` are those of the term's argument and of the loss."""
     if side:
-        argument, total = sizes
-        value = value + side * ((_ROUNDING * (1.0 + argument * argument) + _SUM * total) * term + _LEAST)
+        argument, loss = sizes
+        value = value + side * ((_ROUNDING * (1.0 + argument * argument) + _SUM * loss) * term + _LEAST)
     return np.clip(value, 0.0, 1.0)

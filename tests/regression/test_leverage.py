@@ -1,0 +1,69 @@
+"""The worst row over all leverages, and the largest signal under a target."""
+
+import numpy as np
+import pytest
+
+import privselect as ps
+from privselect.mechanisms.gaussian import gaussian_delta
+from privselect.regression.calibration import largest_mu, largest_signal, signal_for
+from privselect.regression.leverage import stays_under, worst_deltas
+from privselect.regression.ops_pair import with_over_without, without_over_with
+
+CASES = [(1e-4, 30.0), (0.01, 20.0), (0.1, 5.0), (0.4, 1.0), (0.4, 0.01), (2.0, 0.5), (2.0, 30.0)]
+
+
+@pytest.mark.parametrize(("leverage", "signal"), CASES)
+def test_no_row_exceeds_the_upper_end_and_one_nearly_attains_it(leverage, signal):
+    epsilon = np.linspace(0, 6 * np.sqrt(leverage * signal) + 3 * leverage, 25)
+    worst = worst_deltas(leverage, signal, epsilon, 1e-50)
+    some = leverage * np.concatenate([np.linspace(1e-3, 1, 2000), np.geomspace(1e-12, 1e-3, 200)])[:, None]
+    for direction, upper, lower in zip((with_over_without, without_over_with), worst.uppers, worst.lowers, strict=True):
+        attained = direction(some, signal, epsilon).max(axis=0)
+        assert np.all(attained <= upper * (1 + 1e-9))
+        assert np.all(lower <= upper)
+        seen = attained > 1e-20  # further out a cell of 2^-13 of h makes more than this
+        assert np.all(upper[seen] <= attained[seen] * 1.02)
+
+
+@pytest.mark.parametrize("leverage", [1e-5, 1e-3, 0.03, 0.1, 0.3])
+@pytest.mark.parametrize("mu", [0.01, 0.1, 1.0, 3.0])
+def test_the_largest_signal_stays_under_the_target_at_every_epsilon(leverage, mu):
+    delta = 1e-9
+    signal = largest_signal(leverage, mu, delta)
+    if signal == 0.0:
+        # Even without a signal the two covariances differ by more than the target allows.
+        epsilon = np.linspace(0, 12 * mu, 4000)
+        assert np.any(without_over_with(leverage, 1e-9, epsilon) > delta + (1 - delta) * gaussian_delta(mu, epsilon))
+        return
+    epsilon = np.linspace(0, 14 * mu + 0.5 * mu**2, 20_001)  # far more than the knots, and beyond them
+    target = delta + (1 - delta) * gaussian_delta(mu, epsilon)
+    for share in (1.0, 0.999, 0.9, 0.5, 0.1, 1e-3):
+        for direction in (with_over_without, without_over_with):
+            assert np.all(direction(share * leverage, signal, epsilon) <= target)
+    # Not for want of trying: a few percent more, and the target is exceeded somewhere.
+    more = [direction(leverage, 1.03 * signal, epsilon) > target for direction in (with_over_without, without_over_with)]
+    assert np.any(more)
+
+
+def test_a_target_of_little_leak_allows_less():
+    assert largest_signal(0.01, 0.3, 1e-20) < largest_signal(0.01, 0.3, 1e-8)
+    assert largest_signal(0.01, 0.3, 1e-8) < largest_signal(0.01, 0.31, 1e-8)
+    assert largest_signal(0.011, 0.3, 1e-8) < largest_signal(0.01, 0.3, 1e-8)
+    assert largest_signal(0.5, 0.01, 1e-8) == 0.0
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-6), (1.0, 1e-6), (5.0, 1e-10)])
+def test_the_signal_for_one_point_is_within_a_thousandth_of_the_largest(epsilon, delta):
+    signal = signal_for(1e-3, epsilon, delta)
+    assert stays_under(1e-3, signal, np.array([epsilon]), np.array([delta]))
+    assert not stays_under(1e-3, 1.003 * signal, np.array([epsilon]), np.array([delta]))
+
+
+def test_the_largest_mu_meets_the_budget_by_the_mechanisms_own_word():
+    mu = largest_mu(lambda mu: ps.Gaussian(sigma=1 / mu), 1.0, 1e-6)
+    assert ps.Gaussian(sigma=1 / mu).epsilon_at(1e-6).upper <= 1.0
+    assert ps.Gaussian(sigma=1 / (1.0001 * mu)).epsilon_at(1e-6).upper > 1.0
+
+
+def test_no_mu_is_small_enough_where_the_rest_leaks_too_much():
+    assert largest_mu(lambda mu: ps.GaussianDP(mu=mu, delta=1e-3), 1.0, 1e-6) == 0.0
