@@ -23,11 +23,10 @@ if TYPE_CHECKING:
 
 _KNOTS = 200
 _GRID = 1000  # leverages are rounded up to so many to a factor of e
-_FIRST_STEPS, _STEPS = 22, 12  # of the bisections
+_STEPS = 22  # of a bisection over the span: to 5e-6, in the log
 _SPAN = math.log(1e5)
 
 
-@lru_cache(maxsize=4096)
 def largest_signal(leverage: float, mu: float, delta: float) -> float:
     """The largest signal found for which the posterior sample leaks no more than ``gdp(mu, delta)``; 0 where none does.
 
@@ -39,8 +38,7 @@ def largest_signal(leverage: float, mu: float, delta: float) -> float:
 
     Holds when no row exceeds the leverage or the signal. Label: **Under a target**.
     """
-    epsilon, limits = _target(mu, delta)
-    return _largest(_rounded_up(leverage), epsilon, limits, mu * mu / leverage)
+    return _under_target(_rounded_up(leverage), mu, delta)
 
 
 @lru_cache(maxsize=4096)
@@ -71,19 +69,25 @@ def largest_mu(make: Callable[[float], Mechanism], epsilon: float, delta: float,
     return low
 
 
+@lru_cache(maxsize=2**14)
+def _under_target(leverage: float, mu: float, delta: float) -> float:
+    epsilon, limits = _target(mu, delta)
+    return _largest(leverage, epsilon, limits, mu * mu / leverage)
+
+
 def _largest(leverage: float, epsilon: Floats, limits: Floats, start: float) -> float:
     """By bisection; first at the largest leverage alone, which decides where it is small."""
     low, high = math.log(start) - _SPAN, math.log(start) + _SPAN
     if not is_under_at(leverage, math.exp(low), epsilon, limits):
         return 0.0
-    low = _bisected(lambda signal: is_under_at(leverage, signal, epsilon, limits), low, high, _FIRST_STEPS)
+    low = _bisected(lambda signal: is_under_at(leverage, signal, epsilon, limits), low, high, _STEPS)
     near = low - 4.0 * NARROW
     if stays_under(leverage, math.exp(near), epsilon, limits):
         return math.exp(near)
     lowest = math.log(start) - _SPAN
     if not stays_under(leverage, math.exp(lowest), epsilon, limits):
         return 0.0
-    return math.exp(_bisected(lambda signal: stays_under(leverage, signal, epsilon, limits), lowest, near, _FIRST_STEPS - 4))
+    return math.exp(_bisected(lambda signal: stays_under(leverage, signal, epsilon, limits), lowest, near, _STEPS - 4))
 
 
 def _bisected(fits: Callable[[float], bool], low: float, high: float, steps: int) -> float:
