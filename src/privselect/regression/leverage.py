@@ -16,12 +16,16 @@ import numpy as np
 from privselect.regression.ops_pair import with_over_without, without_over_with
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
+    Direction = Callable[..., Floats]
 
 NARROW = 2.0**-13  # a share of h: cells this narrow are not divided any more
 _FIRST = 0.5  # of the largest leverage: below it cells grow with the square
+_CLOSE = 1e-4  # a corner this near to what is attained is not looked at more closely
 _UP = 1.0 + 1e-12
 
 
@@ -49,7 +53,7 @@ def is_under_at(leverage: float, signal: float, epsilon: Floats, limits: Floats)
     return all(bool(np.all(d(leverage, signal, epsilon, side=1) <= limits)) for d in (without_over_with, with_over_without))
 
 
-def _is_under(direction: object, leverage: float, signal: float, epsilon: Floats, limits: Floats) -> bool:
+def _is_under(direction: Direction, leverage: float, signal: float, epsilon: Floats, limits: Floats) -> bool:
     low, high = _cells(leverage, signal, float(limits.min()))
     while len(low):
         above = (_corners(direction, low, high, signal, epsilon) > limits).any(axis=1)
@@ -60,20 +64,25 @@ def _is_under(direction: object, leverage: float, signal: float, epsilon: Floats
     return True
 
 
-def _greatest(direction: object, leverage: float, signal: float, epsilon: Floats, least: float) -> tuple[Floats, Floats]:
-    low, high = _cells(leverage, signal, least)
+def _greatest(direction: Direction, leverage: float, signal: float, epsilon: Floats, least: float) -> tuple[Floats, Floats]:
+    """Each epsilon has its own worst leverage, so each divides its own cells: ``place`` says whose a cell is."""
+    first_low, first_high = _cells(leverage, signal, least)
+    low, high = (np.tile(ends, len(epsilon)) for ends in (first_low, first_high))
+    place = np.repeat(np.arange(len(epsilon)), len(first_low))
     upper, lower = np.full(epsilon.shape, least), np.zeros(epsilon.shape)
-    while len(low):
-        corners = _corners(direction, low, high, signal, epsilon)
-        lower = np.maximum(lower, direction(high[:, None], signal, epsilon, side=-1).max(axis=0))  # type: ignore[operator]
-        open_ = (corners > np.maximum(lower, least) * (1.0 + 1e-9)).any(axis=1) & (low <= high * (1.0 - NARROW))
-        upper = np.maximum(upper, corners[~open_].max(axis=0, initial=0.0))
-        low, high = _divided(low[open_], high[open_])
+    while len(place):
+        corners = direction(high, signal * _UP * high / low, epsilon[place], side=1)
+        np.maximum.at(lower, place, direction(high, signal, epsilon[place], side=-1))
+        unsure = corners > np.maximum(lower, least)[place] * (1.0 + _CLOSE)
+        wide = low <= high * (1.0 - NARROW)
+        np.maximum.at(upper, place[~(unsure & wide)], corners[~(unsure & wide)])
+        place = np.tile(place[unsure & wide], 2)
+        low, high = _divided(low[unsure & wide], high[unsure & wide])
     return upper, np.minimum(lower, upper)
 
 
-def _corners(direction: object, low: Floats, high: Floats, signal: float, epsilon: Floats) -> Floats:
-    return np.asarray(direction(high[:, None], (signal * _UP * high / low)[:, None], epsilon, side=1))  # type: ignore[operator]
+def _corners(direction: Direction, low: Floats, high: Floats, signal: float, epsilon: Floats) -> Floats:
+    return np.asarray(direction(high[:, None], (signal * _UP * high / low)[:, None], epsilon, side=1))
 
 
 def _cells(leverage: float, signal: float, least: float) -> tuple[Floats, Floats]:

@@ -19,13 +19,22 @@ _CELL = 0.01
 
 
 def row_cells(leverage: float, signal: float) -> tuple[Floats, Floats]:
-    """Masses with and without the row of cells of V, and of their mirror images, which have the same loss."""
+    """Masses with and without the row of cells of |V|, which have one loss each, at a row of just this leverage and signal.
+
+    Ends are counted from nu, as ``x = v - nu``: with the row ``s v - nu/s = s x + sqrt(signal leverage)/s``, which loses no digit where nu is
+    large.
+    """
     nu, grown = math.sqrt(signal / leverage), math.sqrt(1.0 + leverage)
-    # From the middle outward: what both laws give to |V| between two neighbours.
-    near, far = max(min(nu / (1.0 + leverage), nu) - _REACH, 0.0), nu + _REACH
-    ends = np.unique(np.concatenate([np.zeros(1), np.linspace(near, far, int((far - near) / _CELL) + 2)]))
-    masses = []
-    for scale, centre in ((grown, nu / grown), (1.0, nu)):
-        right, left = normal_cells(scale * ends - centre), normal_cells(-(scale * ends[::-1]) - centre)[::-1]
-        masses.append(right[1:] + left[1:])
+    shift = math.sqrt(signal * leverage) / grown
+    low, high = max(-nu, -_REACH - shift), _REACH
+    x = np.linspace(low, high, int((high - low) / _CELL) + 2)
+    masses = [_folded(grown * x + shift, 2.0 * nu / grown), _folded(x, 2.0 * nu)]
     return masses[0], masses[1]
+
+
+def _folded(right: Floats, apart: float) -> Floats:
+    """Masses of a standard normal between neighbours of ``right`` and of their mirror images, which lie at ``-(right + apart)``."""
+    above, below = normal_cells(right), normal_cells(-(right + apart)[::-1])[::-1]
+    # The innermost cell lies between an end and its mirror image.
+    inner = max(float(above[0] - below[1:].sum()), 0.0)
+    return np.concatenate([[inner], above[1:] + below[1:]])
