@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+import random
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from privselect.mechanisms.base import StatedMechanism, check_orders
+from privselect.mechanisms.discrete_noise import discrete_laplace as draw_noise
 from privselect.pairs import Bracket, DominatingPair
 from privselect.pairs.cells import LARGEST_LOSS
 from privselect.parameters import Range, parameter
@@ -17,6 +20,8 @@ from privselect.text import register
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+
+    from privselect.entropy import Entropy
 
     Floats = NDArray[np.float64]
 
@@ -39,6 +44,10 @@ class DiscreteLaplace(StatedMechanism):
 
     def _make_brackets(self) -> tuple[Bracket, ...]:
         return (discrete_laplace_bracket(self.scale),)
+
+    def sample(self, entropy: Entropy | None = None) -> int:
+        """Draw the noise exactly from this law; ``entropy`` is anything with ``getrandbits``, the operating system's by default."""
+        return draw_noise(Fraction(self.scale), random.SystemRandom() if entropy is None else entropy)
 
     def renyi_at(self, alpha: ArrayLike) -> Floats:
         """In closed form."""

@@ -1,4 +1,4 @@
-"""Draw discrete Gaussian noise exactly: by whole numbers, so that its law is the one that is accounted for."""
+"""Draw discrete Gaussian and Laplace noise exactly: by whole numbers, so that its law is the one that is accounted for."""
 
 from __future__ import annotations
 
@@ -25,15 +25,21 @@ def discrete_gaussian(sigma: float, entropy: Entropy) -> int:
             return k
 
 
-def discrete_laplace(scale: int, entropy: Entropy) -> int:
-    """A whole number k with probability exactly proportional to ``exp(-|k|/scale)``."""
+def discrete_laplace(scale: int | Fraction, entropy: Entropy) -> int:
+    """A whole number k with probability exactly proportional to ``exp(-|k|/scale)``.
+
+    For scale = s/t, a size with probability proportional to ``exp(-size/s)`` is drawn by its remainder and its number of times s, and
+    every t sizes in a row are one: they share what the ones after them have less.
+    """
+    width, sizes = Fraction(scale).as_integer_ratio()
     while True:
-        rest = below(scale, entropy)
-        if not decays(Fraction(rest, scale), entropy):
+        rest = below(width, entropy)
+        if not decays(Fraction(rest, width), entropy):
             continue
         size = rest
         while decays(Fraction(1), entropy):
-            size += scale
+            size += width
+        size //= sizes
         negative = bool(entropy.getrandbits(1))
         if size or not negative:  # 0 has one sign only
             return -size if negative else size
