@@ -54,6 +54,7 @@ _HOME = {
     "NoisyVotes": "noisy_max.votes",
     "ProposeTestRelease": "regression",
     "OPS": "regression",
+    "private_median": "regression.median",
     "Selection": "selection",
     "compare": "selection.compare",
     "plan": "planning.plan",
@@ -120,6 +121,7 @@ if TYPE_CHECKING:
     from privselect.planning.plan import plan as plan
     from privselect.regression import OPS as OPS
     from privselect.regression import ProposeTestRelease as ProposeTestRelease
+    from privselect.regression.median import private_median as private_median
     from privselect.selection import Selection as Selection
     from privselect.selection.compare import compare as compare
     from privselect.sketch import UNKNOWN as UNKNOWN

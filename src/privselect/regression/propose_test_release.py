@@ -53,8 +53,13 @@ class ProposeTestRelease(Mechanism):
     - a fixed proposal, which a bad data set passes with chance at most d':
       ``delta(e) = max(delta_{test, target}(e), d' + delta_test(e))``, where "test, target" is both released. Proof: on a good data set
       it is the composition; on a bad one what is released counts for at most d', and "no answer" for what the test leaks.
-    - ``calibrated``: the test releases bounds, each data set's own are wrong with chance at most d', and the release is fitted to them:
-      ``delta(e) = d' + delta_{test, target}(e)``. Proof: where the bounds are wrong everything may leak, elsewhere it is the composition.
+    - ``calibrated``: the test releases bounds, one after the other, of which one or more are wrong for the data with chance at most d' on
+      each data set; each bound and the release are fitted to the bounds before: ``delta(e) = d' + delta_{test, target}(e)``. Proof: stop
+      the runs on both data sets at the first bound that is wrong for the first of them. Until then every step leaks what is stated,
+      whatever came before, so the stopped runs are the composition; past that everything may leak, with chance at most d'. So what a
+      later bound leaks need hold only where those before it are right.
+
+    Both are for e >= 0 and each order of the neighbours, which is all there is: the reverse pair at -e says what holds at e < 0.
 
     Holds when the target covers the release at every data set that is good (whose bounds hold) against each of its neighbours, in both
     orders; the first of two neighbours decides. Label: **Propose-test-release**.
