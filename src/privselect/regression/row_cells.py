@@ -21,8 +21,8 @@ _CELL = 0.01
 def row_cells(leverage: float, signal: float) -> tuple[Floats, Floats]:
     """Masses with and without the row of cells of |V|, which have one loss each, at a row of just this leverage and signal.
 
-    Ends are counted from nu, as ``x = v - nu``: with the row ``s v - nu/s = s x + sqrt(signal leverage)/s``, which loses no digit where nu is
-    large.
+    Ends are counted from nu, as ``x = v - nu``: with the row ``s v - nu/s = s x + sqrt(signal leverage)/s``, which loses no digit where nu
+    is large.
     """
     nu, grown = math.sqrt(signal / leverage), math.sqrt(1.0 + leverage)
     shift = math.sqrt(signal * leverage) / grown
