@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import io
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,8 @@ from privselect.files import check_target, write_whole
 from privselect.paper.cross_validation import fold_errors
 from privselect.paper.data_sets import Records, load
 from privselect.paper.published_regression import published_ada_ssp, published_ops_balanced
+from privselect.paper.single_fits import corrected_ada_ssp, corrected_ops_balanced
+from privselect.paper.tables import as_csv
 from privselect.parameters import shown
 from privselect.regression.normals import normals_from
 
@@ -70,8 +71,8 @@ def published_trivial(statistics: Statistics, epsilon: float, delta: float, norm
 METHODS: dict[str, tuple[Method, Method | None]] = {
     "trivial": (published_trivial, None),
     "non-private": (published_non_private, None),
-    "AdaSSP": (published_ada_ssp, None),
-    "OPS-balanced": (published_ops_balanced, None),
+    "AdaSSP": (published_ada_ssp, corrected_ada_ssp),
+    "OPS-balanced": (published_ops_balanced, corrected_ops_balanced),
 }
 
 
@@ -132,16 +133,6 @@ def protocol_rows(folder: str | Path, repeats: int = REPEATS) -> list[dict[str, 
                     }
                 )
     return found
-
-
-def as_csv(rows: list[dict[str, object]]) -> bytes:
-    """Numbers to seven digits."""
-    text = io.StringIO()
-    table = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-    table.writeheader()
-    for row in rows:
-        table.writerow({key: f"{value:.7g}" if isinstance(value, float) else value for key, value in row.items()})
-    return text.getvalue().encode()
 
 
 def main(arguments: list[str] | None = None) -> None:
