@@ -41,7 +41,6 @@ def largest_signal(leverage: float, mu: float, delta: float) -> float:
     return _under_target(_rounded_up(leverage), mu, delta)
 
 
-@lru_cache(maxsize=4096)
 def signal_for(leverage: float, epsilon: float, delta: float) -> float:
     """The largest signal found for which the posterior sample alone is (epsilon, delta)-DP; 0 where none is."""
     return _largest(leverage, np.array([epsilon]), np.array([delta]), _rough_mu(epsilon, delta) ** 2 / leverage)

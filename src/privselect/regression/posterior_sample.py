@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from privselect.mechanisms import GaussianDP, Pure
@@ -37,13 +38,7 @@ class ExactPosteriorSample(Recipe):
     @property
     def signal(self) -> float:
         """The largest that fits; 0 where none does."""
-        signal = signal_for(1.0 / self.ridge, self.epsilon, self.delta)
-        # What a search has found may miss the mechanism's own word by its last digits.
-        for _ in range(40):
-            if signal == 0.0 or OPS(1.0 / self.ridge, signal).epsilon_at(self.delta).upper <= self.epsilon:
-                return signal
-            signal *= 1.0 - 1e-4
-        return 0.0
+        return _certified_signal(1.0 / self.ridge, self.epsilon, self.delta)
 
     @property
     def mechanism(self) -> Mechanism:
@@ -75,6 +70,17 @@ class PosteriorSample(Recipe):
         """One sample."""
         signal = largest_signal(1.0 / self.ridge, self.mu, self.delta)
         return _sampled(statistics, normals, self.ridge, signal / (1.0 + norm_limit(self.records, self.ridge)) ** 2)
+
+
+@lru_cache(maxsize=1024)
+def _certified_signal(leverage: float, epsilon: float, delta: float) -> float:
+    """That of the search, lowered where it misses the mechanism's own word by its last digits."""
+    signal = signal_for(leverage, epsilon, delta)
+    for _ in range(40):
+        if signal == 0.0 or OPS(leverage, signal).epsilon_at(delta).upper <= epsilon:
+            return signal
+        signal *= 1.0 - 1e-4
+    return 0.0
 
 
 def _sampled(statistics: Statistics, normals: Normals, ridge: float, precision: float) -> Answer:
