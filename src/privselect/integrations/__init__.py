@@ -17,6 +17,14 @@ _HOME = {
     "PrivateSearch": "sklearn",
     "HoldOut": "sklearn",
     "PrivateSoftmax": "sklearn",
+    "OPSRegressor": "sklearn",
+    "OPSPTRRegressor": "sklearn",
+    "AdaSSPRegressor": "sklearn",
+    "SSPRegressor": "sklearn",
+    "OutputPerturbationRegressor": "sklearn",
+    "ClippingWarning": "sklearn",
+    "NoAnswerWarning": "sklearn",
+    "sized_for_search": "sklearn",
 }
 
 __all__ = [*_HOME]  # noqa: PLE0604
@@ -32,9 +40,17 @@ if TYPE_CHECKING:
     from privselect.integrations.opacus import OpacusTrial as OpacusTrial
     from privselect.integrations.opacus import mechanism_from_history as mechanism_from_history
     from privselect.integrations.optuna import PrivateStudy as PrivateStudy
+    from privselect.integrations.sklearn import AdaSSPRegressor as AdaSSPRegressor
+    from privselect.integrations.sklearn import ClippingWarning as ClippingWarning
     from privselect.integrations.sklearn import HoldOut as HoldOut
+    from privselect.integrations.sklearn import NoAnswerWarning as NoAnswerWarning
+    from privselect.integrations.sklearn import OPSPTRRegressor as OPSPTRRegressor
+    from privselect.integrations.sklearn import OPSRegressor as OPSRegressor
+    from privselect.integrations.sklearn import OutputPerturbationRegressor as OutputPerturbationRegressor
     from privselect.integrations.sklearn import PrivateSearch as PrivateSearch
     from privselect.integrations.sklearn import PrivateSoftmax as PrivateSoftmax
+    from privselect.integrations.sklearn import SSPRegressor as SSPRegressor
+    from privselect.integrations.sklearn import sized_for_search as sized_for_search
 
 
 def __getattr__(name: str) -> object:

@@ -1,4 +1,4 @@
-"""scikit-learn: a search that is private, a private classifier, and what a search may be validated on."""
+"""scikit-learn: a search that is private, a private classifier, private regressors, and what a search may be validated on."""
 
 from __future__ import annotations
 
@@ -9,8 +9,30 @@ try:
 except ModuleNotFoundError:
     raise MissingExtraError("PrivateSearch needs scikit-learn; install it with: pip install 'privselect[sklearn]'") from None
 
+from privselect.integrations.sklearn.regressors import (
+    AdaSSPRegressor,
+    ClippingWarning,
+    NoAnswerWarning,
+    OPSPTRRegressor,
+    OPSRegressor,
+    OutputPerturbationRegressor,
+    SSPRegressor,
+)
 from privselect.integrations.sklearn.search import PrivateSearch
+from privselect.integrations.sklearn.sized import sized_for_search
 from privselect.integrations.sklearn.softmax import PrivateSoftmax
 from privselect.integrations.sklearn.validation import HoldOut
 
-__all__ = ["HoldOut", "PrivateSearch", "PrivateSoftmax"]
+__all__ = [
+    "AdaSSPRegressor",
+    "ClippingWarning",
+    "HoldOut",
+    "NoAnswerWarning",
+    "OPSPTRRegressor",
+    "OPSRegressor",
+    "OutputPerturbationRegressor",
+    "PrivateSearch",
+    "PrivateSoftmax",
+    "SSPRegressor",
+    "sized_for_search",
+]

@@ -21,7 +21,7 @@ from sklearn.base import BaseEstimator
 from privselect.errors import ParameterError
 
 _GENERATORS = (np.random.RandomState, np.random.Generator, np.random.BitGenerator, random.Random)
-_SEEDS = {"random_state", "_seeds"}  # the second is where ensembles keep those of the estimators they are made of
+_SEEDS = {"random_state", "insecure_seed", "_seeds"}  # the last is where ensembles keep those of the estimators they are made of
 _MAIN = "__main__"
 
 

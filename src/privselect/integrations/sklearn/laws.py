@@ -10,6 +10,7 @@ import numpy as np
 from scipy import stats
 
 from privselect.errors import ParameterError
+from privselect.integrations.sklearn.seeds import NAMES
 from privselect.parameters import shown
 from privselect.tuning.space import Choice, Distribution, Integer, LogUniform, Space, Uniform, named
 
@@ -59,7 +60,7 @@ def read_space(given: Any, estimator: Any) -> Space:
                 f"`param_distributions` must name parameters of {type(estimator).__name__}, which are {', '.join(sorted(known))}; "
                 f"got {shown(name)}"
             )
-        if str(name).rpartition("__")[2] == "random_state":
+        if str(name).rpartition("__")[2] in NAMES:
             raise ParameterError(f"`param_distributions` must not hold {name}: the randomness of each trial is its own, and stays secret")
     return Space({name: read_law(name, law) for name, law in given.items()})
 

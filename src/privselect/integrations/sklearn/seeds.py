@@ -19,21 +19,26 @@ if TYPE_CHECKING:
 
 _WORD = 32  # bits of a seed that scikit-learn takes as a number
 _NAME = "random_state"
+_WIDE = "insecure_seed"  # of estimators that take a RandomState for what it is, and a number for a test
+NAMES = frozenset({_NAME, _WIDE})
 _OTHER_NAMES = {"seed", "random_seed"}
 
 
 def seeds_of(estimator: Any) -> dict[str, Any]:
-    """Every ``random_state`` among the parameters, however deep, as the user gave it; refused where randomness has another name."""
+    """Every ``random_state`` and ``insecure_seed`` among the parameters, however deep, as the user gave it.
+
+    Refused where randomness has another name.
+    """
     parameters = sorted(estimator.get_params(deep=True).items())
     for name, value in parameters:
         last = name.rpartition("__")[2]
-        if last == _NAME and not (value is None or _is_number(value) or isinstance(value, np.random.RandomState)):
+        if last in NAMES and not (value is None or _is_number(value) or isinstance(value, np.random.RandomState)):
             raise ParameterError(f"`{name}` must be None, a RandomState or a whole number, got {shown(value)}")
-        if last != _NAME and (is_generator(value) or (last in _OTHER_NAMES and value is not None)):
+        if last not in NAMES and (is_generator(value) or (last in _OTHER_NAMES and value is not None)):
             raise ParameterError(
                 f"`{name}` must not hold randomness, as every trial would have the same noise; an estimator takes it by `{_NAME}`, got some"
             )
-    return {name: value for name, value in parameters if name.rpartition("__")[2] == _NAME}
+    return {name: value for name, value in parameters if name.rpartition("__")[2] in NAMES}
 
 
 def bits_of(estimator: Any) -> int:
@@ -41,7 +46,7 @@ def bits_of(estimator: Any) -> int:
     parts = (estimator, *estimator.get_params(deep=True).values())
     seeds = seeds_of(estimator)
     own = own_names(estimator)
-    short = any(_is_number(seeds[name]) for name in own) or any(name not in own for name in seeds)
+    short = any(_is_number(seeds[name]) and not _is_wide(name) for name in own) or any(name not in own for name in seeds)
     return _WORD if short or any(isinstance(part, BaseEnsemble) for part in parts) else ENOUGH_BITS
 
 
@@ -52,20 +57,25 @@ def seed(estimator: Any, randomness: Randomness) -> None:
     be the same. Without one it draws from the generators of the process, which are the trial's own, or from the operating system.
     """
     own = own_names(estimator)
-    fresh = {name: _fresh(value, randomness) if name in own else None for name, value in seeds_of(estimator).items()}
+    fresh = {name: _fresh(name, value, randomness) if name in own else None for name, value in seeds_of(estimator).items()}
     estimator.set_params(**fresh)
 
 
 def own_names(estimator: Any, prefix: str = "") -> frozenset[str]:
     """The names of those seeds that one fit uses once: the estimator's own, and of a pipeline those of its steps."""
-    own = {prefix + _NAME} if _NAME in estimator.get_params(deep=False) else set()
+    own = {prefix + name for name in NAMES & estimator.get_params(deep=False).keys()}
     for name, step in estimator.steps if isinstance(estimator, Pipeline) else ():
         own |= own_names(step, f"{prefix}{name}__") if hasattr(step, "get_params") else set()
     return frozenset(own)
 
 
-def _fresh(value: Any, randomness: Randomness) -> Any:
-    return randomness.integer(_WORD) if _is_number(value) else randomness.random_state()
+def _fresh(name: str, value: Any, randomness: Randomness) -> Any:
+    return randomness.integer(_WORD) if _is_number(value) and not _is_wide(name) else randomness.random_state()
+
+
+def _is_wide(name: str) -> bool:
+    """Whether a number is replaced by a generator with its whole state drawn, and not by another number."""
+    return name.rpartition("__")[2] == _WIDE
 
 
 def _is_number(value: Any) -> bool:

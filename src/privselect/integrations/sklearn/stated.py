@@ -51,6 +51,8 @@ def told_notes(estimator: Any) -> tuple[str, ...]:
         from privselect.integrations.diffprivlib import diffprivlib_mechanism
 
         return diffprivlib_mechanism(clone(part)).notes
+    if "insecure_seed" in part.get_params(deep=False):
+        part = clone(part).set_params(insecure_seed=None)  # in a search each trial has randomness of its own in its place
     return tuple(getattr(part, "notes", ()))
 
 

@@ -1,0 +1,181 @@
+"""What the private linear regressions share: bounds, centre, counting, and the account of one fit."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from privselect.errors import ParameterError
+from privselect.integrations.sklearn.regressors.budget import Parts, parts_for
+from privselect.integrations.sklearn.regressors.settings import Settings, settings_of, told
+from privselect.integrations.sklearn.regressors.warned import ClippingWarning, NoAnswerWarning
+from privselect.mechanisms import Mechanism, Pure
+from privselect.regression.normals import normals_from
+from privselect.regression.preparation import centred, noisy_centre, noisy_count, prepared
+from privselect.regression.statistics import Statistics
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from privselect.regression.normals import Normals
+    from privselect.regression.preparation import Centre, Prepared
+    from privselect.regression.recipe import Recipe
+
+    Floats = NDArray[np.float64]
+
+NOTHING = Pure(epsilon=0.0)  # what a fit that looks at no record leaks
+_FAR = 3.0  # deviations of a count that are no accident
+_REFUSED = "rows must be no longer than row_bound={row:g} and targets within target_bound={target:g} of 0{where}, got a record that is not"
+
+
+class PrivateRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """Linear regression in private: what all of its ways share.
+
+    ``epsilon`` and ``delta`` are those of one fit, for a record more or less. A record is divided by ``row_bound`` and ``target_bound``; a
+    longer row is shortened to its bound, and so is a target: bounds are public numbers that no record may have a say in. With
+    ``beyond="count"`` the number of such records is released as ``clipped_``, with noise that takes 1 % of the budget, and where it is
+    more than noise a ClippingWarning says so; with ``beyond="refuse"`` one such record is an error, which itself tells that there is
+    one. ``records`` is a public upper limit on the number of records, and more are refused; None takes that of the data to be public.
+
+    ``fit_intercept`` needs a ``centre``: "private" (the same as None) takes 10 % of the budget for noisy means of rows and targets within
+    the bounds; a pair ``(row, target)`` is declared to be public. The records are taken from the centre first and shortened then.
+
+    ``insecure_seed`` is for tests: a whole number or a RandomState, with which the noise is known. None is the operating system's entropy.
+
+    ``mechanism`` is what one fit leaks. After ``fit``: ``coef_``, ``intercept_``, ``answered_`` (False: "no answer", the coefficients are
+    zeros, and a NoAnswerWarning says why), ``clipped_`` (None where nothing was counted), ``facts_`` (what was released on the way), and
+    ``mechanism_``.
+    """
+
+    def __init__(  # noqa: PLR0913 - parameters of an estimator
+        self,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        row_bound: float = 1.0,
+        target_bound: float = 1.0,
+        beyond: str = "count",
+        records: int | None = None,
+        fit_intercept: bool = False,
+        centre: Any = None,
+        insecure_seed: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.row_bound = row_bound
+        self.target_bound = target_bound
+        self.beyond = beyond
+        self.records = records
+        self.fit_intercept = fit_intercept
+        self.centre = centre
+        self.insecure_seed = insecure_seed
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """What all share is told by each."""
+        super().__init_subclass__(**options)
+        cls.__doc__ = f"{inspect.cleandoc(cls.__doc__ or '')}\n\n{inspect.cleandoc(PrivateRegressor.__doc__ or '')}"
+
+    def __sklearn_tags__(self) -> Any:
+        """With the noise of an ordinary epsilon, few records give a poor score."""
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True
+        return tags
+
+    @staticmethod
+    @abstractmethod
+    def _leak(parts: Parts, delta: float) -> Mechanism:
+        """What a fit leaks that has these parts."""
+
+    @abstractmethod
+    def _recipe(self, parts: Parts, records: int, features: int) -> Recipe:
+        """From sums over records to coefficients."""
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """What one fit leaks; it depends on the parameters alone."""
+        parts = self._parts()
+        return NOTHING if parts is None else self._leak(parts, settings_of(self).delta)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a certificate must say of it."""
+        return told(settings_of(self))
+
+    def fit(self, X: Any, y: Any) -> PrivateRegressor:  # noqa: N803 - scikit-learn's name
+        """One private answer from these records; every attribute that it sets is covered by ``mechanism_``."""
+        settings, parts = settings_of(self), self._parts()
+        rows, targets = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        number, features = settings.records_for(len(rows)), rows.shape[1]
+        centre = settings.public_centre(features)
+        self.mechanism_ = self.mechanism
+        self.clipped_: int | None = None
+        if parts is None:
+            return self._keep(None, centre, {}, f"nothing can be released within epsilon={settings.epsilon:g}, delta={settings.delta:g}")
+        recipe, normals = self._recipe(parts, number, features), normals_from(self.insecure_seed)
+        records, centre = _prepared(rows, targets, settings, (parts, number, normals))
+        if settings.counted:
+            self.clipped_ = noisy_count(records.beyond, parts.count, normals)
+            self._warn_of_clipping(settings, 1.0 / parts.count)
+        answer = recipe.run(Statistics.of(records.rows, records.targets, number), normals)
+        scale = settings.bounds.target / settings.bounds.row
+        coefficients = None if answer.coefficients is None else answer.coefficients * scale
+        return self._keep(coefficients, centre, dict(answer.facts), self._no_answer())
+
+    def predict(self, X: Any) -> Floats:  # noqa: N803
+        """A number for each record, which depends on that record and on what was released alone."""
+        check_is_fitted(self)
+        rows = validate_data(self, X, reset=False, dtype=np.float64)
+        # Row by row: a product of matrices may round one record's answer by which others are there.
+        return np.asarray(np.sum(rows * self.coef_, axis=1) + self.intercept_)
+
+    def _parts(self) -> Parts | None:
+        settings = settings_of(self)
+        return parts_for(self._leak, (settings.epsilon, settings.delta), counted=settings.counted, centred=settings.private)
+
+    def _no_answer(self) -> str:
+        return "no answer is known to be private enough"
+
+    def _keep(self, coefficients: Floats | None, centre: Centre, facts: dict[str, float], reason: str) -> PrivateRegressor:
+        self.answered_ = coefficients is not None
+        self.coef_ = np.zeros(self.n_features_in_) if coefficients is None else coefficients
+        self.intercept_ = float(centre[1] - np.sum(centre[0] * self.coef_))
+        self.facts_ = facts
+        if coefficients is None:
+            warnings.warn(f"no answer: {reason}; the coefficients are zeros", NoAnswerWarning, stacklevel=3)
+        return self
+
+    def _warn_of_clipping(self, settings: Settings, sigma: float) -> None:
+        if self.clipped_ is not None and self.clipped_ > _FAR * sigma:
+            warnings.warn(
+                f"about {self.clipped_} records (noise {sigma:.3g}) were beyond row_bound={settings.bounds.row:g} or "
+                f"target_bound={settings.bounds.target:g} and were shortened",
+                ClippingWarning,
+                stacklevel=3,
+            )
+
+
+def _prepared(rows: Floats, targets: Floats, settings: Settings, given: tuple[Parts, int, Normals]) -> tuple[Prepared, Centre]:
+    """The records less their centre, within the bounds; with a private centre those count too that were shortened to find it."""
+    parts, number, normals = given
+    centre = settings.public_centre(rows.shape[1])
+    before = None
+    if settings.private:
+        first = prepared(rows, targets, settings.bounds)
+        _refuse_beyond(first, settings, "")
+        centre, before = noisy_centre(first, settings.bounds, number, parts.centre, normals), first.beyond
+    records = prepared(*centred(rows, targets, centre), settings.bounds)
+    _refuse_beyond(records, settings, " after centring" if settings.fit_intercept else "")
+    if before is not None:
+        records.beyond[:] |= before
+    return records, centre
+
+
+def _refuse_beyond(records: Prepared, settings: Settings, where: str) -> None:
+    if not settings.counted and records.beyond.any():
+        raise ParameterError(_REFUSED.format(row=settings.bounds.row, target=settings.bounds.target, where=where))

@@ -1,0 +1,138 @@
+"""Regressions that release one sample of the posterior."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from privselect.integrations.sklearn.regressors.base import NOTHING
+from privselect.integrations.sklearn.regressors.budget import Parts
+from privselect.integrations.sklearn.regressors.ridges import ANY, RidgeRegressor, solvable
+from privselect.integrations.sklearn.regressors.settings import settings_of
+from privselect.parameters import check_number
+from privselect.regression.posterior_after_test import PosteriorAfterTest
+from privselect.regression.posterior_sample import ExactPosteriorSample, PosteriorSample, balanced_ridge
+
+if TYPE_CHECKING:
+    from privselect.mechanisms import Mechanism
+    from privselect.regression.recipe import Recipe
+
+BALANCED = "balanced"
+_LEAK, _FAILURE = 0.1, 0.1  # of delta: for the target curve of a sample, and for bounds that are wrong
+_ANY = (1.0, 1)  # a ridge and a number of records: what a sample leaks under a target does not depend on them
+
+
+def _sample(parts: Parts, delta: float, ridge: float, records: int) -> PosteriorSample:
+    return PosteriorSample(parts.recipe, _LEAK * delta, ridge, records, parts.beside)
+
+
+def _after_test(parts: Parts, delta: float, ridge: float, records: int) -> PosteriorAfterTest:
+    return PosteriorAfterTest(parts.recipe, _LEAK * delta, _FAILURE * delta, ridge, records, beside=parts.beside)
+
+
+def _sample_leak(parts: Parts, delta: float) -> Mechanism:
+    return _sample(parts, delta, *_ANY).mechanism
+
+
+def _after_test_leak(parts: Parts, delta: float) -> Mechanism:
+    return _after_test(parts, delta, *_ANY).mechanism
+
+
+@lru_cache(maxsize=1024)
+def _exact_mechanism(epsilon: float, delta: float, ridge: float) -> Mechanism:
+    recipe = ExactPosteriorSample(epsilon, delta, ridge, 1)
+    return recipe.mechanism if recipe.signal else NOTHING
+
+
+class OPSRegressor(RidgeRegressor):
+    """One posterior sample (OPS), whose precision depends on public numbers alone.
+
+    The ``ridge`` is for rows that are scaled to norm 1; "balanced" is that of OPS-balanced, from the number of records, of columns, and the
+    budget. Where nothing else is released (``beyond="refuse"``, no private centre) and the ridge is a number, the sample is calibrated by
+    its own exact profile, and ``mechanism`` depends on the ridge; elsewhere under a curve that is the same for every ridge.
+    """
+
+    def __init__(  # noqa: PLR0913 - parameters of an estimator
+        self,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        ridge: Any = BALANCED,
+        row_bound: float = 1.0,
+        target_bound: float = 1.0,
+        beyond: str = "count",
+        records: int | None = None,
+        fit_intercept: bool = False,
+        centre: Any = None,
+        insecure_seed: Any = None,
+    ) -> None:
+        super().__init__(
+            epsilon=epsilon,
+            delta=delta,
+            ridge=ridge,
+            row_bound=row_bound,
+            target_bound=target_bound,
+            beyond=beyond,
+            records=records,
+            fit_intercept=fit_intercept,
+            centre=centre,
+            insecure_seed=insecure_seed,
+        )
+
+    _leak = staticmethod(_sample_leak)
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """What one fit leaks; it depends on the parameters alone."""
+        if not self._is_exact():
+            return super().mechanism
+        settings = settings_of(self)
+        return _exact_mechanism(settings.epsilon, settings.delta, solvable(self.ridge, 1))
+
+    def _is_exact(self) -> bool:
+        settings = settings_of(self)
+        return not (self._is_balanced() or settings.counted or settings.private)
+
+    def _is_balanced(self) -> bool:
+        return isinstance(self.ridge, str) and self.ridge == BALANCED
+
+    def _parts(self) -> Parts | None:
+        if not self._is_exact():
+            return super()._parts()
+        return None if self.mechanism == NOTHING else Parts(0.0)  # nothing is beside the sample
+
+    def _recipe(self, parts: Parts, records: int, features: int) -> Recipe:
+        settings = settings_of(self)
+        if self._is_balanced():
+            ridge = solvable(min(balanced_ridge(records, features, settings.epsilon, settings.delta), ANY.high), records)
+            return _sample(parts, settings.delta, ridge, records)
+        ridge = solvable(self.ridge, records)
+        if self._is_exact():
+            return ExactPosteriorSample(settings.epsilon, settings.delta, ridge, records)
+        return _sample(parts, settings.delta, ridge, records)
+
+    def _no_answer(self) -> str:
+        return _too_telling(self)
+
+
+class OPSPTRRegressor(RidgeRegressor):
+    """OPS-PTR: bounds on the data are released first, with noise, and then one posterior sample as precise as they allow.
+
+    The ``ridge`` is for rows that are scaled to norm 1, and every ridge costs the same, so it may be tuned. With little ridge and a small
+    budget there may be "no answer".
+    """
+
+    _leak = staticmethod(_after_test_leak)
+
+    def _recipe(self, parts: Parts, records: int, features: int) -> PosteriorAfterTest:  # noqa: ARG002 - what others need
+        return _after_test(parts, settings_of(self).delta, check_number("ridge", self.ridge, ANY), records)
+
+    def _no_answer(self) -> str:
+        return _too_telling(self)
+
+
+def _too_telling(regressor: Any) -> str:
+    return (
+        f"no posterior sample is vague enough for epsilon={float(regressor.epsilon):g}, delta={float(regressor.delta):g} at this ridge; a "
+        "greater ridge or epsilon may give one"
+    )
