@@ -19,6 +19,7 @@ from tuner import tuner_lines
 
 from noisy_max import noisy_max_lines
 from planning import planning_lines
+from regression import regression_lines
 
 REPORT = Path("build") / "bench.json"
 
@@ -34,6 +35,7 @@ def main() -> None:
         *startup_lines(),
         *tuner_lines(),
         *noisy_max_lines(),
+        *regression_lines(),
     ]
     console.print(
         _table(

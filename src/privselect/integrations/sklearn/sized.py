@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _CLOSE = 1e-4  # of the fit's own epsilon
-_LEAST = 1e-6
+_LEAST = 1e-4  # own epsilons below it are not tried
 _MOST = 100.0
 
 

@@ -13,9 +13,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privselect.errors import ParameterError
 from privselect.integrations.sklearn.regressors.budget import Parts, parts_for
+from privselect.integrations.sklearn.regressors.relation import one_record
 from privselect.integrations.sklearn.regressors.settings import Settings, settings_of, told
 from privselect.integrations.sklearn.regressors.warned import ClippingWarning, NoAnswerWarning
 from privselect.mechanisms import Mechanism, Pure
+from privselect.mechanisms.neighbours import ADD_REMOVE
 from privselect.regression.normals import normals_from
 from privselect.regression.preparation import centred, noisy_centre, noisy_count, prepared
 from privselect.regression.statistics import Statistics
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-NOTHING = Pure(epsilon=0.0)  # what a fit that looks at no record leaks
+NOTHING = Pure(epsilon=0.0, neighbours=ADD_REMOVE)  # what a fit that looks at no record leaks
 _FAR = 3.0  # deviations of a count that are no accident
 _REFUSED = "rows must be no longer than row_bound={row:g} and targets within target_bound={target:g} of 0{where}, got a record that is not"
 
@@ -100,7 +102,7 @@ class PrivateRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def mechanism(self) -> Mechanism:
         """What one fit leaks; it depends on the parameters alone."""
         parts = self._parts()
-        return NOTHING if parts is None else self._leak(parts, settings_of(self).delta)
+        return NOTHING if parts is None else one_record(self._leak(parts, settings_of(self).delta))
 
     @property
     def notes(self) -> tuple[str, ...]:

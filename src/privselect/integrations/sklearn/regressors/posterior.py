@@ -40,8 +40,7 @@ def _after_test_leak(parts: Parts, delta: float) -> Mechanism:
 
 @lru_cache(maxsize=1024)
 def _exact_mechanism(epsilon: float, delta: float, ridge: float) -> Mechanism:
-    recipe = ExactPosteriorSample(epsilon, delta, ridge, 1)
-    return recipe.mechanism if recipe.signal else NOTHING
+    return ExactPosteriorSample(epsilon, delta, ridge, records=1).mechanism  # the number of records is in the precision alone
 
 
 class OPSRegressor(RidgeRegressor):

@@ -1,0 +1,157 @@
+"""Private regressions under a private search: the ridge is tuned, each trial has noise of its own, and the budget is that of the whole."""
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy.stats import loguniform
+from sklearn.linear_model import Ridge
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import Normalizer
+
+import privselect as ps
+from privselect.errors import ParameterError
+from privselect.integrations import AdaSSPRegressor, HoldOut, OPSPTRRegressor, OPSRegressor, PrivateSearch, SSPRegressor, sized_for_search
+from privselect.integrations.sklearn import export
+from privselect.integrations.sklearn.seeds import bits_of, own_names, seed, seeds_of
+from privselect.tuning.randomness import Randomness
+
+RNG = np.random.default_rng(2)
+X = RNG.normal(size=(2100, 3))
+X /= np.linalg.norm(X, axis=1)[:, None]
+Y = np.clip(X @ [0.7, -0.2, 0.1] + 0.05 * RNG.normal(size=2100), -1, 1)
+PUBLIC, X, Y = (X[:100], Y[:100]), X[100:], Y[100:]
+RIDGES = {"ridge": loguniform(2.5, 2.5**10)}
+
+
+def search(estimator, **given):
+    usual = {"count": ps.Geometric(mean=5), "validation": PUBLIC, "delta": 1e-6, "ledger": None}
+    return PrivateSearch(estimator, RIDGES, **{**usual, **given})
+
+
+@pytest.mark.parametrize("mean", [40, pytest.param(600, marks=pytest.mark.slow)])
+def test_the_ridge_is_tuned_within_the_budget_of_the_search(mean):
+    count = ps.Geometric(mean=mean)
+    model = sized_for_search(OPSPTRRegressor(records=2000), count, epsilon=3.0, delta=1e-6)
+    assert model.delta == pytest.approx(1e-6 / mean)
+    found = search(model, count=count, random_state=1).fit(X, Y)
+    assert 2.995 < found.certificate_.total.upper <= 3.0
+    assert ps.verify(found.certificate_.to_json()).holds
+    assert found.certificate_.neighbours == "add_remove"
+    said = "\n".join(found.certificate_.run.notes)
+    assert "floats" in said
+    assert "are shortened to these bounds" in said
+    assert "no more than 2000 records" in said
+    winner = found.best_estimator_
+    assert winner.answered_
+    assert winner.ridge == found.best_params_["ridge"]
+    assert winner.mechanism_ == model.mechanism
+    assert found.score(*PUBLIC) > 0.5
+
+
+@pytest.mark.parametrize("estimator", [SSPRegressor(), OPSRegressor(ridge=50.0)])
+def test_others_are_tuned_too(estimator):
+    found = search(estimator, random_state=1).fit(X, Y)
+    assert ps.verify(found.certificate_.to_json()).holds
+    alone = ps.Selection(estimator.mechanism, ps.Geometric(mean=5)).epsilon_at(1e-6).upper
+    assert found.certificate_.total.upper == pytest.approx(alone, rel=1e-6)
+
+
+@pytest.mark.slow
+def test_mechanisms_that_depend_on_the_ridge_are_mixed():
+    alone = OPSRegressor(ridge=50.0, beyond="refuse")
+    given = {"count": ps.Geometric(mean=3), "validation": PUBLIC, "delta": 1e-6, "ledger": None, "random_state": 1}
+    found = PrivateSearch(alone, {"ridge": [50.0, 200.0]}, **given).fit(X, Y)
+    assert ps.verify(found.certificate_.to_json()).holds
+    parts = [alone.set_params(ridge=ridge).mechanism for ridge in (50.0, 200.0)]
+    mixed, *ends = (ps.Selection(one, given["count"]).epsilon_at(1e-6) for one in (ps.Mixture([(0.5, part) for part in parts]), *parts))
+    assert found.certificate_.total.upper == pytest.approx(mixed.upper, rel=1e-3)
+    assert min(end.lower for end in ends) <= found.certificate_.total.upper <= max(end.upper for end in ends)
+
+
+def test_a_hold_out_is_counted():
+    given = {"validation": HoldOut(fraction=0.2, sigma=5), "scoring": near, "random_state": 1}
+    found = search(OPSPTRRegressor(epsilon=0.5, records=2000), **given).fit(X, Y)
+    assert ps.verify(found.certificate_.to_json()).holds
+
+
+def near(estimator, rows, targets):
+    return np.abs(estimator.predict(rows) - targets) < 0.1
+
+
+def test_a_pipeline_is_searched():
+    steps = Pipeline([("unit", Normalizer()), ("model", AdaSSPRegressor(records=2000))])
+    sized = sized_for_search(steps, "geometric(mean=3)", epsilon=2.0, delta=1e-6)
+    assert sized.get_params()["model__delta"] == pytest.approx(1e-6 / 3)
+    space = {"model__target_bound": [0.5, 1.0]}
+    found = PrivateSearch(sized, space, count="geometric(mean=3)", validation=PUBLIC, delta=1e-6, ledger=None, random_state=2).fit(
+        3.0 * X, Y
+    )
+    assert 1.99 < found.certificate_.total.upper <= 2.0
+
+
+@pytest.mark.parametrize("given", [None, 5, np.random.RandomState(5)])
+def test_each_trial_has_noise_of_its_own_whatever_seed_was_given(given):
+    regressor = OPSPTRRegressor(insecure_seed=given)
+    runs = [search(regressor, random_state=number).fit(X, Y) for number in (1, 1, 2)]
+    first, again, other = (run.best_estimator_.coef_ for run in runs)
+    assert np.array_equal(first, again)  # that of the search, which was given one
+    assert not np.array_equal(first, other)
+    assert not np.array_equal(first, regressor.set_params(ridge=runs[0].best_params_["ridge"]).fit(X, Y).coef_)
+    said = "\n".join(runs[0].certificate_.run.notes)
+    assert "seeds of 32 bits" not in said
+    assert "a generator that was given" not in said
+
+
+def test_the_seed_of_a_trial_is_a_whole_state_and_does_not_leave():
+    regressor = OPSPTRRegressor(insecure_seed=5)
+    assert seeds_of(regressor) == {"insecure_seed": 5}
+    assert own_names(regressor) == {"insecure_seed"}
+    assert bits_of(regressor) == bits_of(OPSPTRRegressor()) == 128
+    source = Randomness(bytes(32))
+    states = []
+    for _ in range(2):
+        trial = OPSPTRRegressor(insecure_seed=5)
+        seed(trial, source)
+        assert isinstance(trial.insecure_seed, np.random.RandomState)
+        states.append(trial.insecure_seed.get_state()[1])
+        released = pickle.loads(export.to_bytes(trial.fit(X, Y)))  # noqa: S301
+        assert released.insecure_seed is None
+    assert not np.array_equal(*states)
+
+
+def test_a_seed_is_not_searched():
+    with pytest.raises(ParameterError, match="must not hold insecure_seed"):
+        PrivateSearch(OPSPTRRegressor(), {"insecure_seed": [1, 2]}, count="geometric(mean=3)", validation=PUBLIC, delta=1e-6).fit(X, Y)
+    with pytest.raises(ParameterError, match="`insecure_seed` must be None, a RandomState or a whole number, got"):
+        search(OPSPTRRegressor(insecure_seed=np.random.default_rng(1))).fit(X, Y)
+
+
+@pytest.mark.parametrize("kind", [OPSPTRRegressor, AdaSSPRegressor, OPSRegressor])
+@pytest.mark.parametrize("law", [ps.Geometric(mean=20), ps.Poisson(mean=5), ps.Fixed(k=1)])
+def test_a_fit_is_sized_as_large_as_the_search_allows(kind, law):
+    sized = sized_for_search(kind(row_bound=7.0), law, epsilon=1.0, delta=1e-5)
+    assert sized.row_bound == 7.0
+    assert 0.9998 < ps.Selection(sized.mechanism, law).epsilon_at(1e-5).upper <= 1.0
+    assert kind().epsilon == 1.0  # the one that was given is as it was
+
+
+@pytest.mark.parametrize(
+    ("estimator", "count", "given", "sentence"),
+    [
+        (Ridge(), "geometric(mean=3)", {}, "`estimator` must have parameters `epsilon` and `delta` .* got Ridge"),
+        (7, "geometric(mean=3)", {}, "`estimator` must have .* got int"),
+        (AdaSSPRegressor(), "gaussian(sigma=3)", {}, "`count` must be a law of K"),
+        (AdaSSPRegressor(), 5, {}, "`count` must be a law of K .* got 5"),
+        (AdaSSPRegressor(), "geometric(mean=3)", {"epsilon": 0}, "`epsilon` must be in"),
+        (AdaSSPRegressor(), "geometric(mean=3)", {"delta": 1.0}, "`delta` must be in"),
+        (AdaSSPRegressor(), "geometric(mean=3)", {"epsilon": 1e-5}, "`epsilon` must be greater for geometric.mean=3. and delta=1e-06"),
+        pytest.param(
+            *(OPSRegressor(ridge=5.0, beyond="refuse"), "geometric(mean=3)", {"epsilon": 0.1}, "as no fit leaks little enough, got 0.1"),
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
+def test_what_cannot_be_sized_is_told(estimator, count, given, sentence):
+    with pytest.raises(ParameterError, match=sentence):
+        sized_for_search(estimator, count, **{"epsilon": 1.0, "delta": 1e-6, **given})
