@@ -97,7 +97,7 @@ def test_a_posterior_sample_alone_is_calibrated_by_its_own_profile():
     assert str(alone.mechanism).startswith("ops(leverage=0.02, ")
     assert 0.999 < alone.mechanism.epsilon_at(1e-6).upper <= 1.0
     assert alone.fit(X, Y).mechanism_ == alone.mechanism
-    assert alone.facts_["precision"] > OPSRegressor(ridge=50.0).fit(X, Y).facts_["precision"]
+    assert alone.facts_["precision"] > OPSRegressor(ridge=50.0, insecure_seed=1).fit(X, Y).facts_["precision"]
     assert str(OPSRegressor(ridge=50.0, beyond="refuse", fit_intercept=True).mechanism).startswith("gdp(")
 
 
@@ -224,7 +224,7 @@ def test_no_ridge_is_an_answer_or_none(kind):
 def test_a_budget_too_small_ends_in_no_answer(regressor):
     rows = np.column_stack([X[:, :3], np.zeros(3000)])
     with pytest.warns(NoAnswerWarning, match="^no answer: .*; the coefficients are zeros$"):
-        fitted = clone(regressor).fit(rows, Y)
+        fitted = clone(regressor).set_params(insecure_seed=1).fit(rows, Y)
     assert not fitted.answered_
     assert fitted.coef_.tolist() == [0.0] * 4
     assert fitted.intercept_ == 0.0
@@ -332,7 +332,7 @@ def test_a_greater_limit_on_the_number_of_records_changes_no_mechanism(kind):
 def test_a_fitted_regressor_holds_no_record(kind):
     rows, targets = X.copy(), Y.copy()
     rows[0], targets[0] = 0.0123456789, 0.0987654321
-    fitted = kind().fit(rows, targets)
+    fitted = kind(insecure_seed=1).fit(rows, targets)
     content = pickle.dumps(fitted)
     assert len(content) < 3000
     for number in (*rows[0], targets[0], *rows[1], targets[1]):
@@ -354,10 +354,12 @@ def test_it_is_a_regressor_that_says_what_it_takes(kind):
 
 
 def test_noise_is_as_large_as_the_mechanism_says():
-    fits = [OutputPerturbationRegressor(records=50, insecure_seed=number).fit(X[:20], Y[:20]) for number in range(2000)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ClippingWarning)  # of 2000 counts some are above three deviations
+        fits = [OutputPerturbationRegressor(records=50, insecure_seed=number).fit(X[:20], Y[:20]) for number in range(2000)]
     sigma = fits[0].mechanism_.sigma
-    # 0.99 of mu^2 is for the solution, 0.01 for the count. A variance of 8000 numbers is within 9.5 %, one of 2000 within 19 %, six standard
-    # errors each: false alarm 1e-8 in all. Rounding adds 1/12 to the variance of the count.
+    # 0.99 of mu^2 is for the solution, 0.01 for the count. A variance of 8000 numbers is within 9.5 %, one of 2000 within 19 %, six
+    # standard errors each: false alarm 1e-8 in all. Rounding adds 1/12 to the variance of the count.
     noise = np.array([fit.coef_ for fit in fits]) / (solution_sensitivity(50, 100.0) * sigma / 0.99**0.5)
     assert abs(noise.var(axis=0).mean() - 1.0) < 0.095
     counts = np.array([fit.clipped_ for fit in fits])
