@@ -121,6 +121,7 @@ def test_the_seed_of_a_trial_is_a_whole_state_and_does_not_leave():
         released = pickle.loads(export.to_bytes(trial.fit(X, Y)))  # noqa: S301
         assert released.insecure_seed is None
     assert not np.array_equal(*states)
+    assert pickle.loads(export.to_bytes(regressor)).insecure_seed is None  # noqa: S301 - nor a number
 
 
 def test_a_seed_is_not_searched():
