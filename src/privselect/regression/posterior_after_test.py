@@ -10,14 +10,15 @@ import numpy as np
 from scipy.special import ndtri
 
 from privselect.errors import ParameterError
-from privselect.mechanisms import Gaussian, GaussianDP
+from privselect.mechanisms import GaussianDP
+from privselect.mechanisms.neighbours import ADD_REMOVE
 from privselect.parameters import shown
 from privselect.regression.calibration import largest_signal
 from privselect.regression.limits import log_norm_sensitivity, norm_limit
 from privselect.regression.noisy_statistics import noisy_smallest
 from privselect.regression.posterior import posterior_sample
 from privselect.regression.proposal import Proposal
-from privselect.regression.recipe import Answer, Recipe
+from privselect.regression.recipe import Answer, Recipe, one_gaussian
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -111,8 +112,8 @@ class PosteriorAfterTest(Recipe):
         """What is run."""
         smallest, norm = (self.mu * math.sqrt(share) for share in self.shares)
         return FittedPosterior(
-            test=Gaussian(sigma=1.0 / math.hypot(smallest, norm, self.beside)),
-            target=GaussianDP(mu=self.mu * math.sqrt(1.0 - sum(self.shares)), delta=self.delta),
+            test=one_gaussian(smallest, norm, self.beside),
+            target=GaussianDP(mu=self.mu * math.sqrt(1.0 - sum(self.shares)), delta=self.delta, neighbours=ADD_REMOVE),
             failure=self.failure,
             mu_smallest=smallest,
             mu_norm=norm,

@@ -64,7 +64,7 @@ class PosteriorSample(Recipe):
     @property
     def mechanism(self) -> GaussianDP:
         """The target that the sample stays under, and what is released beside it."""
-        return GaussianDP(mu=math.hypot(self.mu, self.beside), delta=self.delta)
+        return GaussianDP(mu=math.hypot(self.mu, self.beside), delta=self.delta, neighbours=ADD_REMOVE)
 
     def run(self, statistics: Statistics, normals: Normals) -> Answer:
         """One sample."""

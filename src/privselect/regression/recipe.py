@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from privselect.mechanisms import Gaussian
+from privselect.mechanisms.neighbours import ADD_REMOVE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,6 +29,11 @@ class Answer:
 
     coefficients: Floats | None
     facts: Mapping[str, float] = field(default_factory=dict)
+
+
+def one_gaussian(*mus: float) -> Gaussian:
+    """Gaussian releases as one, the squares of mu adding up: for a record more or less, as sensitivities here are for no other change."""
+    return Gaussian(sigma=1.0 / math.hypot(*mus), neighbours=ADD_REMOVE)
 
 
 class Recipe(ABC):

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from privselect.mechanisms import Gaussian
 from privselect.regression.noisy_statistics import gaussian_sigma, noisy_gram, noisy_moment, solved
-from privselect.regression.recipe import Answer, Recipe
+from privselect.regression.recipe import Answer, Recipe, one_gaussian
 
 if TYPE_CHECKING:
+    from privselect.mechanisms import Gaussian
     from privselect.regression.normals import Normals
     from privselect.regression.statistics import Statistics
 
@@ -26,7 +25,7 @@ class SSP(Recipe):
     @property
     def mechanism(self) -> Gaussian:
         """One Gaussian: the squares of mu add up."""
-        return Gaussian(sigma=1.0 / math.hypot(self.mu, self.beside))
+        return one_gaussian(self.mu, self.beside)
 
     def run(self, statistics: Statistics, normals: Normals) -> Answer:
         """The noisy sums, solved."""

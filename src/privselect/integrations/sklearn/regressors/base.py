@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privselect.errors import ParameterError
 from privselect.integrations.sklearn.regressors.budget import Parts, parts_for
-from privselect.integrations.sklearn.regressors.relation import one_record
 from privselect.integrations.sklearn.regressors.settings import Settings, settings_of, told
 from privselect.integrations.sklearn.regressors.warned import ClippingWarning, NoAnswerWarning
 from privselect.mechanisms import Mechanism, Pure
@@ -102,7 +101,7 @@ class PrivateRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def mechanism(self) -> Mechanism:
         """What one fit leaks; it depends on the parameters alone."""
         parts = self._parts()
-        return NOTHING if parts is None else one_record(self._leak(parts, settings_of(self).delta))
+        return NOTHING if parts is None else self._leak(parts, settings_of(self).delta)
 
     @property
     def notes(self) -> tuple[str, ...]:
