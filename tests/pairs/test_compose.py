@@ -2,6 +2,7 @@
 
 import itertools
 import warnings
+from functools import reduce
 
 import mpmath
 import numpy as np
@@ -192,3 +193,17 @@ def test_a_leak_is_leaked_once_for_each_run():
     assert found.upper.p_only >= leak * (1.0 - 1e-12)
     assert found.lowers[0].p_only == pytest.approx(leak, rel=1e-9)
     assert float(found.upper.epsilon_at(0.5 * leak, side=1)) == np.inf
+
+
+@pytest.mark.parametrize("parts", [(0.4, 0.6), (0.1, 0.7), (1.0, 2.0), (0.3, 0.3, 1.1)])
+def test_outcomes_that_stand_alone_keep_their_kinks(parts):
+    # A few outcomes, all listed: between its kinks the truth is linear in e^epsilon, and a chord across one would be far above it.
+    odds = [np.array([1 / (1 + np.exp(-e)), 1 / (1 + np.exp(e))]) for e in parts]
+    p = reduce(np.multiply.outer, odds).ravel()
+    q = reduce(np.multiply.outer, [chances[::-1] for chances in odds]).ravel()
+    epsilon = np.linspace(0, sum(parts), 40)
+    truth = np.maximum(p - np.exp(epsilon)[:, None] * q, 0).sum(axis=1)
+    found = ps.Composed(tuple(ps.Pure(epsilon=e) for e in parts)).delta_at(epsilon)
+    assert np.all(found.lower <= truth * (1 + 1e-12))
+    assert np.all(truth <= found.upper + 1e-15)
+    assert np.all(found.upper <= truth + 1e-4)

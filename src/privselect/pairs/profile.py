@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 _UNIT_ROUNDOFF = 2.0**-53
+_HEAVY = 1e-4  # of the curve's height: a mass that counts
 
 
 class Profile:
@@ -64,4 +65,7 @@ class Profile:
         allowed = 4.0 * fine * height * np.maximum(1.0, -2.0 * np.log(np.minimum(height, 1.0)))
         needed = np.minimum(np.sqrt(self._spacing * self._p / allowed), 1.0)
         chosen = np.flatnonzero(np.diff(np.floor(np.cumsum(needed)), prepend=-1.0) > 0.0)
-        return np.unique(np.concatenate([[0], self._first + np.concatenate([[0], chosen, [len(height) - 1]])])) * self._spacing
+        # An outcome that stands alone has no density: without a knot of its own the chord would pass over its kink.
+        beside = np.pad(self._p, 2)
+        alone = np.flatnonzero((self._p > _HEAVY * height) & (self._p > 4.0 * np.minimum(beside[:-4], beside[4:])))
+        return np.unique(np.concatenate([[0], self._first + np.concatenate([[0], chosen, alone, [len(height) - 1]])])) * self._spacing
