@@ -70,6 +70,12 @@ def test_each_fold_is_left_out_of_its_own_training():
     assert np.sum([one.gram for one in seen], axis=0) == pytest.approx(9.0 * np.eye(20))
 
 
+def test_a_folder_without_the_stored_results_is_told_in_one_sentence(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        main(["--data", str(tmp_path), "--out", str(tmp_path)])
+    assert "error: `folder` must hold published_wang2018_exp_results.csv" in capsys.readouterr().err.splitlines()[-1]
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(DATA is None, reason="PRIVSELECT_DATA names no folder with the data")
 def test_the_table_comes_out_again(tmp_path):

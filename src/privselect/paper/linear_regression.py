@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from privselect.errors import ParameterError
 from privselect.files import check_target, write_whole
 from privselect.paper.allowed_noise import ACCOUNTINGS, MEAN, TrialNoise, gaussian_mu, trial_noise
 from privselect.paper.data_sets import load
@@ -153,15 +154,22 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--repetitions", type=int, default=REPETITIONS)
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     given = parser.parse_args(arguments)
-    repetitions = int(check_number("repetitions", given.repetitions, whole(2, 10_000)))
-    jobs = int(check_number("jobs", given.jobs, whole(1, 64)))
-    out = Path(given.out)
+    try:
+        run(given.data, Path(given.out), given.repetitions, given.jobs)
+    except ParameterError as refusal:
+        parser.error(str(refusal))
+
+
+def run(folder: str, out: Path, repetitions: int, jobs: int) -> None:
+    """From the data in one folder to the tables and the figure in another."""
+    check_number("repetitions", repetitions, whole(2, 10_000))
+    check_number("jobs", jobs, whole(1, 64))
     results, noise, picture = check_target("out", out / RESULTS), check_target("out", out / NOISE), check_picture(out / PICTURE)
     for name in DATA_SETS:  # a missing file is told before the work begins
-        load(name, given.data)
+        load(name, folder)
     with ProcessPoolExecutor(jobs) as pool:
         allowed = list(pool.map(allowed_at, EPSILONS))
-        tables = pool.map(partial(data_set_rows, folder=given.data, allowed=allowed, repetitions=repetitions), DATA_SETS)
+        tables = pool.map(partial(data_set_rows, folder=folder, allowed=allowed, repetitions=repetitions), DATA_SETS)
         rows = [row for table in tables for row in table]
     write_whole(noise, as_csv(noise_rows(allowed)))
     write_whole(results, as_csv(rows))

@@ -141,8 +141,11 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--data", required=True, help=f"folder with uci/*.csv and {STORED}")
     parser.add_argument("--out", required=True, help=f"folder for {FILE}")
     given = parser.parse_args(arguments)
-    target = check_target("out", Path(given.out) / FILE)
-    write_whole(target, as_csv(protocol_rows(given.data)))
+    try:
+        target = check_target("out", Path(given.out) / FILE)
+        write_whole(target, as_csv(protocol_rows(given.data)))
+    except ParameterError as refusal:
+        parser.error(str(refusal))
 
 
 if __name__ == "__main__":
