@@ -26,6 +26,14 @@ def test_one_release_of_ada_ssp_is_not_as_private_as_its_third(epsilon, factor):
     assert gaussian_delta(1.0 / published_scale(epsilon, DELTA), epsilon / 3.0) > factor * DELTA / 3.0
 
 
+def test_one_release_is_as_private_as_its_third_up_to_epsilon_0_42():
+    assert (
+        gaussian_delta(1.0 / published_scale(0.41, DELTA), 0.41 / 3.0)
+        < DELTA / 3.0
+        < gaussian_delta(1.0 / published_scale(0.42, DELTA), 0.42 / 3.0)
+    )
+
+
 @pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0, 5.0])
 def test_the_three_together_are_more_private_than_stated(epsilon):
     assert gaussian_delta(math.sqrt(3.0) / published_scale(epsilon, DELTA), epsilon) < 1e-5 * DELTA

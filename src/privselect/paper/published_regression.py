@@ -38,7 +38,7 @@ def published_scale(epsilon: float, delta: float) -> float:
 
     It was meant to make each, of sensitivity 1, (epsilon/3, delta/3)-DP. It does not: the factor of the classical Gaussian mechanism is
     ``sqrt(2 log(1.25/(delta/3)))``, and at delta 1e-6 the exact profile is above delta/3 by a factor of 2.6 where epsilon is 1, and of 25
-    where it is 5.
+    where it is 5. Up to epsilon 0.41 it is not above.
     """
     return math.sqrt(math.log(6.0 / delta)) / (epsilon / 3.0)
 
@@ -46,7 +46,7 @@ def published_scale(epsilon: float, delta: float) -> float:
 def published_ada_ssp(statistics: Statistics, epsilon: float, delta: float, normals: Normals) -> Floats:
     """AdaSSP as its code has it.
 
-    What is wrong: no single release is as private as its third of the budget (:func:`published_scale`), so the published argument fails.
+    What is wrong: above epsilon 0.42 no release is as private as its third of the budget (:func:`published_scale`): the argument fails.
     The three together are Gaussian with ``mu = sqrt(3)/scale``, whose exact profile is far below delta where epsilon is at most 5: the
     whole keeps its promise, for another reason, and with more noise than it needs. Calibrated jointly it is more accurate. The noise on
     X'X, ``(A + A')/2``, is no fault: off the diagonal it has half the variance, but each such entry is there twice, so a row that moves

@@ -24,7 +24,7 @@ class AdaSSP(Recipe):
     """X'X, X'y and the least eigenvalue of X'X with noise, each a third of mu^2; the noisier, the greater the ridge.
 
     The three are calibrated together, as one Gaussian. The published constant for each, ``sqrt(log(6/delta))/(epsilon/3)``, is not
-    (epsilon/3, delta/3)-DP.
+    (epsilon/3, delta/3)-DP where epsilon is about 1 or more.
     """
 
     mu: float
