@@ -108,7 +108,6 @@ def test_more_than_the_largest_leak_has_no_epsilon():
 
 
 def test_the_selection_with_a_paid_score_keeps_the_budget():
-
     noise = noise_at(7, "ours")
     trial = Disjoint((trial_mechanism(noise.mu, noise.delta, noise.failure), Gaussian(sigma=1.0 / noise.score_mu)))
     assert Selection(trial, COUNT).epsilon_at(DELTA).upper <= EPSILONS[7]

@@ -1,16 +1,18 @@
 """The experiment's table, and a small run of it on data of our own."""
 
+import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from privselect.paper.allowed_noise import ACCOUNTINGS, TrialNoise
-from privselect.paper.linear_regression import DATA_SETS, EPSILONS, REPETITIONS, RESULTS, Allowed, data_set_rows, main, noise_rows
+from privselect.paper.allowed_noise import ACCOUNTINGS, TrialNoise, single_mu
+from privselect.paper.linear_regression import DATA_SETS, EPSILONS, NOISE, REPETITIONS, RESULTS, Allowed, data_set_rows, main, noise_rows
 from privselect.paper.regression_figure import curves_of, draw
 from privselect.paper.tables import as_csv, read_csv
 
 TABLE = Path(__file__).parents[2] / "docs" / "experiments" / RESULTS
+DATA = os.environ.get("PRIVSELECT_DATA")
 METHODS = {
     *(("ops_ptr", accounting, validation) for accounting in ACCOUNTINGS for validation in ("unpaid", "paid")),
     ("output_perturbation", "ours", "unpaid"),
@@ -108,8 +110,73 @@ def test_the_noise_is_told_for_each_accounting():
     assert rows[0] == {"epsilon": 1.0, "accounting": "ours", "mu": 1.0, "target_delta": 1e-10, "failure": 2e-10, "score_mu": 3.0}
 
 
-def test_a_missing_file_is_told_before_the_work_begins(tmp_path):
-    with pytest.raises(ValueError, match=r"`folder` must hold bike_hour\.csv"):
-        main(["--data", str(tmp_path), "--out", str(tmp_path)])
-    with pytest.raises(ValueError, match="`repetitions` must be a whole number >= 2"):
-        main(["--data", str(tmp_path), "--out", str(tmp_path), "--repetitions", "1"])
+@pytest.mark.parametrize(
+    ("out", "more", "told"),
+    [
+        ("", [], "error: `folder` must hold bike_hour.csv"),
+        ("", ["--repetitions", "1"], "error: `repetitions` must be a whole number >= 2"),
+        ("", ["--jobs", "0"], "error: `jobs` must be a whole number >= 1"),
+        ("none", [], "error: `out` must be a file in a folder that exists"),
+    ],
+)
+def test_what_cannot_be_run_is_told_in_one_sentence_before_the_work_begins(tmp_path, capsys, out, more, told):
+    with pytest.raises(SystemExit):
+        main(["--data", str(tmp_path), "--out", str(tmp_path / out), *more])
+    assert told in capsys.readouterr().err.splitlines()[-1]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(DATA is None, reason="PRIVSELECT_DATA names no folder with the data")
+def test_a_part_of_the_table_comes_out_again():
+    """Within six standard errors: other linear algebra may turn the eigenvectors, and the noise in them is then another draw."""
+    place, fields = 12, ("mu", "target_delta", "failure", "score_mu")
+    noise = {row["accounting"]: TrialNoise(*(float(row[key]) for key in fields)) for row in read_csv(TABLE.parent / NOISE)[3 * place :][:3]}
+    allowed = Allowed(EPSILONS[place], noise, noise["ours"].score_mu)
+    for row in data_set_rows("bike", DATA, [allowed], REPETITIONS):
+        names = (row["method"], row["accounting"], row["validation"])
+        mean, deviation = (column("bike", *names, which)[place] for which in ("test_mse_mean", "test_mse_std"))
+        drawn = names[0] not in {"non_private", "trivial"}
+        assert row["test_mse_mean"] == pytest.approx(mean, abs=6.0 * deviation / REPETITIONS**0.5 if drawn else 1e-6 * mean)
+
+
+def test_the_page_shows_what_the_table_has():
+    shown, validation, name = [], "", ""
+    for line in (TABLE.parent / "linear_regression.md").read_text().splitlines():
+        cells = [cell.strip(" *") for cell in line.strip("|").split("|")]
+        validation = {"not paid for": "unpaid", "paid for": "paid"}.get(cells[0], validation)
+        if len(cells) == 9 and validation and cells[1]:
+            name = {"bike": "bike", "elevators": "elevators_data"}.get(cells[0], name)
+            shown.append((validation, name, float(cells[1]), cells[2:]))
+    assert len(shown) == 8
+    for validation, name, epsilon, cells in shown:
+        tuned = [("ops_ptr", accounting, validation) for accounting in ACCOUNTINGS] + [("output_perturbation", "ours", validation)]
+        methods = [*tuned, ("ops_balanced", "none", "none"), ("ada_ssp", "none", "none"), ("non_private", "none", "unpaid")]
+        place = int(np.argmin(np.abs(np.array(EPSILONS) - epsilon)))
+        assert cells == [f"{column(name, *method)[place]:.4f}" for method in methods]
+
+
+def test_what_the_page_says_of_the_accounting():
+    page = (TABLE.parent / "linear_regression.md").read_text()
+    mu = {name: np.array([float(row["mu"]) for row in read_csv(TABLE.parent / NOISE) if row["accounting"] == name]) for name in ACCOUNTINGS}
+    quotients = {other: (mu["ours"] / mu[other])[[-1, 0]] for other in ("paper", "liu_talwar")}
+    assert "a mu that is {:.2f} (epsilon 6.6) to {:.2f} (0.02) times the paper's".format(*quotients["paper"]) in page
+    assert "and {:.1f} to {:.1f} times Liu and Talwar's".format(*quotients["liu_talwar"]) in page
+    alone = [mu["ours"][place] / single_mu(EPSILONS[place], 1e-6) for place in (0, -1)]
+    assert "{:.2f} (epsilon 0.02) to {:.2f} (6.6) times as large".format(*alone) in page
+    ways = [(name, validation) for name in DATA_SETS for validation in ("unpaid", "paid")]
+    above = [column(name, "ops_ptr", "paper", way, "more_than_ours_mean") for name, way in ways]
+    errors = [column(name, "ops_ptr", "paper", way, "more_than_ours_error") for name, way in ways]
+    better, clear = int(np.sum(np.array(above) > 0.0)), int(np.sum(np.array(above) > 2.0 * np.array(errors)))
+    assert f"ours has the smaller mean error in {better}, by more than two standard errors in {clear}" in page
+    medians = {
+        (other, way): [
+            100.0 * float(np.median(column(n, "ops_ptr", other, way) / column(n, "ops_ptr", "ours", way) - 1.0)) for n in DATA_SETS
+        ]
+        for other in ("paper", "liu_talwar")
+        for way in ("unpaid", "paid")
+    }
+    ends = {key: (min(found), max(found)) for key, found in medians.items()}
+    assert "by {:.1f}% (protein) to {:.1f}% (elevators)".format(*ends["paper", "unpaid"]) in page
+    assert "by {:.1f}% to {:.1f}% with the paid one".format(*ends["paper", "paid"]) in page
+    assert "by {:.1f}% to {:.0f}%, and by".format(*ends["liu_talwar", "unpaid"]) in page
+    assert "and by {:.1f}% to {:.0f}%.".format(*ends["liu_talwar", "paid"]) in page
