@@ -17,6 +17,7 @@ from privselect.counts.geometric import Geometric
 from privselect.errors import ParameterError
 from privselect.mechanisms import Gaussian
 from privselect.parameters import OPEN_UNIT, POSITIVE, check_number, shown
+from privselect.regression.calibration import largest_mu, largest_that
 from privselect.regression.posterior_after_test import PosteriorAfterTest
 from privselect.selection.compare import liu_talwar, paper
 from privselect.selection.selection import Selection
@@ -31,10 +32,7 @@ MEAN = 600.0
 COUNT = Geometric(mean=MEAN)
 ACCOUNTINGS = ("ours", "paper", "liu_talwar")
 _PART = 0.5  # of the largest leak
-_TOLERANCE = 1e-6  # of mu
 _ROOM = 1e-4  # of epsilon, left free: an answer of the accountant wavers by a part of it, so that a mu that is rounded still fits
-_LEAST = 1e-9
-_STEP = 1.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +70,7 @@ def gaussian_mu(accounting: str, epsilon: float, delta: float) -> float:
 @lru_cache(maxsize=256)
 def single_mu(epsilon: float, delta: float) -> float:
     """For one Gaussian release alone, without a selection."""
-    return _largest(lambda mu: float(Gaussian(sigma=1.0 / mu).epsilon_at(delta).upper) <= epsilon, epsilon)
+    return largest_mu(lambda mu: Gaussian(sigma=1.0 / mu), epsilon, delta)
 
 
 def trial_mechanism(mu: float, delta: float, failure: float) -> Mechanism:
@@ -104,21 +102,10 @@ def selection_epsilon(accounting: str, trial: Mechanism, count: Count, delta: fl
 def largest_mu_by(accounting: str, make: Callable[[float], Mechanism], epsilon: float, delta: float) -> float:
     """The largest mu found for which the selection keeps the budget by this accounting, with a ten-thousandth to spare."""
     budget = check_number("epsilon", epsilon, POSITIVE)
-    return _largest(lambda mu: selection_epsilon(accounting, make(mu), COUNT, delta) <= budget * (1.0 - _ROOM), budget)
-
-
-def _largest(fits: Callable[[float], bool], start: float) -> float:
-    low, high = start, start
-    while not fits(low):
-        high, low = low, low / _STEP
-        if low < _LEAST:
-            raise ParameterError(f"`epsilon` must leave room for some noise, got {shown(start)}")
-    while high == low or fits(high):
-        low, high = high, high * _STEP
-    while high > low * (1.0 + _TOLERANCE):
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low
+    found = largest_that(lambda mu: selection_epsilon(accounting, make(mu), COUNT, delta) <= budget * (1.0 - _ROOM), 0.1 * budget)
+    if found == 0.0:
+        raise ParameterError(f"`epsilon` must leave room for some noise, got {shown(epsilon)}")
+    return found
 
 
 def _known(accounting: str) -> str:

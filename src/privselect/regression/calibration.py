@@ -25,6 +25,7 @@ _KNOTS = 200
 _GRID = 1000  # leverages are rounded up to so many to a factor of e
 _STEPS = 22  # of a bisection over the span: to 5e-6, in the log
 _SPAN = math.log(1e5)
+_LEAST_MU, _TOLERANCE = 1e-9, 1e-6
 
 
 def largest_signal(leverage: float, mu: float, delta: float) -> float:
@@ -46,23 +47,24 @@ def signal_for(leverage: float, epsilon: float, delta: float) -> float:
     return _largest(leverage, np.array([epsilon]), np.array([delta]), _rough_mu(epsilon, delta) ** 2 / leverage)
 
 
-def largest_mu(make: Callable[[float], Mechanism], epsilon: float, delta: float, *, tolerance: float = 1e-6) -> float:
+def largest_mu(make: Callable[[float], Mechanism], epsilon: float, delta: float) -> float:
     """The largest mu found for which the mechanism that ``make`` makes of it is (epsilon, delta)-DP, as its own accountant says.
 
     ``make`` is asked for mechanisms that leak about as much as a Gaussian of that mu.
     """
+    return largest_that(lambda mu: bool(make(mu).epsilon_at(delta).upper <= epsilon), _rough_mu(epsilon, delta))
 
-    def fits(mu: float) -> bool:
-        return bool(make(mu).epsilon_at(delta).upper <= epsilon)
 
-    low = high = _rough_mu(epsilon, delta)
+def largest_that(fits: Callable[[float], bool], start: float) -> float:
+    """The largest positive number found that fits, where smaller ones fit too; 0 where none above 1e-9 does."""
+    low = high = start
     while not fits(low):
         high, low = low, 0.9 * low
-        if low < 1e-9:
+        if low < _LEAST_MU:
             return 0.0
     while high == low or fits(high):
         low, high = high, 1.1 * high
-    while high > low * (1.0 + tolerance):
+    while high > low * (1.0 + _TOLERANCE):
         middle = math.sqrt(low * high)
         low, high = (middle, high) if fits(middle) else (low, middle)
     return low
