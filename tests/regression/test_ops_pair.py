@@ -5,7 +5,7 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from privselect.regression.leverage import worst_deltas
@@ -96,6 +96,32 @@ def test_both_sides_catch_the_true_value(log_leverage, log_mu, away, more):
         assert lower <= truth <= upper
         if truth > 1e-12:
             assert upper - lower <= 1e-5 * truth
+
+
+@given(log_leverage=st.floats(2, 6), log_signal=st.floats(-12, 2), log_away=st.floats(-13, -1))
+@example(log_leverage=5.3395, log_signal=-2.1655, log_away=-9)
+def test_both_sides_catch_the_true_value_of_a_great_leverage_where_hardly_anything_is_left(log_leverage, log_signal, log_away):
+    leverage, signal = 10**log_leverage, 10**log_signal
+    epsilon = (0.5 * math.log1p(leverage) + 0.5 * signal / (1 + leverage)) * (1 - 10**log_away)
+    for direction, truth in zip((with_over_without, without_over_with), in_many_digits(leverage, signal, epsilon), strict=True):
+        lower, upper = (float(direction(leverage, signal, epsilon, side=side)) for side in (-1, 1))
+        assert lower <= truth <= upper
+
+
+@pytest.mark.parametrize(
+    ("leverage", "signal", "epsilon"),
+    [
+        (31720.793459973043, 0.09693089371154433, 5.181140115508835),  # e^e times what lies below -v is 100 times what lies within
+        (218545.99872521436, 0.006831437963640951, 6.14737819844854),
+        (401422.73632029316, 1.3553755484921213e-07, 6.4513864237143475),  # v is 0 but for rounding
+        (308767.13050932746, 7.817208173983394e-06, 6.320172943761484),
+    ],
+)
+def test_rounding_is_in_units_of_the_larger_term(leverage, signal, epsilon):
+    truth = in_many_digits(leverage, signal, epsilon)[0]
+    assert (
+        float(with_over_without(leverage, signal, epsilon, side=-1)) <= truth <= float(with_over_without(leverage, signal, epsilon, side=1))
+    )
 
 
 def test_where_nothing_is_left_is_zero_and_not_nan():

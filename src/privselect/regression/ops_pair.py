@@ -40,14 +40,16 @@ def with_over_without(leverage: ArrayLike, signal: ArrayLike, epsilon: ArrayLike
     # v - nu, without the loss of digits where both are large: (v^2 - nu^2)/(v + nu).
     x = np.where(reach > 0.0, (np.log1p(h) - 2.0 * eps) / h - rho / (1.0 + h), 0.0) / np.where(reach > 0.0, v + nu, 1.0)
     y, far = grown * x + shift, grown * v + nu / grown
-    near = _below(y) - grown * _at(y, x)
+    first, second = _below(y), grown * _at(y, x)
     # The part of both laws below -v, which is not in the set.
     other = _DENSITY * np.exp(-0.5 * far * far) * _MILLS * (erfcx(_HALF * far) - grown * erfcx(_HALF * (v + nu)))
-    found = np.where(reach > 0.0, _rounded(near - other, _below(y), (y, _size(h, rho, eps)), side), 0.0)
+    # Of a great leverage the second term may be the larger one by far: what lies below -v is in it, times e^e.
+    found = np.where(reach > 0.0, _rounded(first - second - other, np.maximum(first, second), (y, _size(h, rho, eps)), side), 0.0)
     if side > 0:
-        # Where v may be above 0 by rounding alone: the integral of (1 - e^(e - loss)) over |V| <= v, with v^2 <= slack/h.
+        # Where v may be above 0 by rounding alone: the integral of (1 - e^(e - loss)) over |V| <= v, with v^2 <= 2 slack/h. The first
+        # factor is at most slack, a third less on average, and the density with the row at most grown/sqrt(2 pi).
         slack = _SUM * total
-        found = np.where(np.abs(reach * h) <= slack, np.maximum(found, slack * np.sqrt(slack / h)), found)
+        found = np.where(np.abs(reach * h) <= slack, np.maximum(found, slack * np.sqrt(slack / h) * grown), found)
     return np.asarray(found)
 
 
