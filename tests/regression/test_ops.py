@@ -6,6 +6,7 @@ import pytest
 import privselect as ps
 from privselect.errors import ParameterError
 from privselect.regression.ops_pair import with_over_without, without_over_with
+from privselect.regression.row_cells import row_cells
 
 
 @pytest.mark.parametrize(("leverage", "signal"), [(1e-3, 100.0), (0.4, 1.0), (0.05, 3.0), (1.5, 0.2)])
@@ -58,3 +59,10 @@ def test_it_composes_and_is_selected_from_and_written():
 def test_what_is_no_leverage_or_signal_is_refused(bad):
     with pytest.raises(ParameterError, match="must be in"):
         ps.OPS(**bad)
+
+
+def test_laws_far_apart_take_no_more_cells():
+    with_row, without = row_cells(1.0, 1e12)
+    assert len(with_row) == len(without) <= 100_001
+    assert with_row.sum() == pytest.approx(1.0) == without.sum()
+    assert ps.OPS(leverage=1.0, signal=1e12).epsilon_at(1e-6).upper == np.inf

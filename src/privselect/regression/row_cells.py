@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _REACH = 30.0  # standard deviations
 _CELL = 0.01
+_MOST = 100_000  # cells: where the laws are further apart than so many, hardly anything is left in common, and wider ones do
 
 
 def row_cells(leverage: float, signal: float) -> tuple[Floats, Floats]:
@@ -27,7 +28,7 @@ def row_cells(leverage: float, signal: float) -> tuple[Floats, Floats]:
     nu, grown = math.sqrt(signal / leverage), math.sqrt(1.0 + leverage)
     shift = math.sqrt(signal * leverage) / grown
     low, high = max(-nu, -_REACH - shift), _REACH
-    x = np.linspace(low, high, int((high - low) / _CELL) + 2)
+    x = np.linspace(low, high, min(int((high - low) / _CELL) + 2, _MOST))
     masses = [_folded(grown * x + shift, 2.0 * nu / grown), _folded(x, 2.0 * nu)]
     return masses[0], masses[1]
 
