@@ -37,8 +37,10 @@ def log_norm_sensitivity(ridge: float, smallest: float) -> float:
 
     Claim: at most ``log(1 + 1/(ridge + max(smallest - 1, 0)))``.
 
-    Proof: adding a row moves th by at most ``(1 + ||th||)/(ridge + smallest)``; both ways between two neighbours, the smaller set is the
-    reference, and its least eigenvalue may be lower by 1. Infinite where ridge and smallest leave nothing to divide by.
+    Proof: between two neighbours th moves by ``H^-1 x r'``, H being that of the smaller set and ``r' = r/(1+h)`` the residual of the row
+    in the larger one, so ``|r'| <= 1 + ||th||`` for the th of either set; ``||H^-1 x|| <= 1/(ridge + l)``, l being the least eigenvalue of
+    the smaller set. So whichever norm is the smaller, ``1 + ||th||`` of the other is at most ``1 + 1/(ridge + l)`` times as great; and l
+    may be lower by 1 than the least eigenvalue of the data at hand. Infinite where ridge and smallest leave nothing to divide by.
     """
     below = ridge + max(smallest - 1.0, 0.0)
     return math.log1p(1.0 / below) if below > 0.0 else math.inf
