@@ -5,8 +5,8 @@ import pytest
 
 import privselect as ps
 from privselect.mechanisms.gaussian import gaussian_delta
-from privselect.regression.calibration import largest_mu, largest_signal, signal_for
-from privselect.regression.leverage import stays_under, worst_deltas
+from privselect.regression.calibration import _rounded_up, largest_mu, largest_signal, signal_for
+from privselect.regression.leverage import _greatest, _told_by_all_below, stays_under, worst_deltas
 from privselect.regression.ops_pair import with_over_without, without_over_with
 
 CASES = [(1e-4, 30.0), (0.01, 20.0), (0.1, 5.0), (0.4, 1.0), (0.4, 0.01), (2.0, 0.5), (2.0, 30.0)]
@@ -67,3 +67,58 @@ def test_the_largest_mu_meets_the_budget_by_the_mechanisms_own_word():
 
 def test_no_mu_is_small_enough_where_the_rest_leaks_too_much():
     assert largest_mu(lambda mu: ps.GaussianDP(mu=mu, delta=1e-3), 1.0, 1e-6) == 0.0
+
+
+@pytest.mark.parametrize("mu", [30.0, 50.0, 1e3])
+def test_a_target_beyond_the_floats_is_cut(mu):
+    signal = largest_signal(0.01, mu, 1e-6)
+    epsilon = np.linspace(0, 700, 2001)
+    target = 1e-6 + (1 - 1e-6) * gaussian_delta(mu, epsilon)
+    for share in (1.0, 0.5, 0.01):
+        for direction in (with_over_without, without_over_with):
+            assert signal == 0.0 or np.all(direction(share * 0.01, signal, epsilon) <= target)
+
+
+def test_a_target_without_a_leak_allows_nothing():
+    assert largest_signal(0.01, 1.0, 0.0) == 0.0
+
+
+def test_leverages_are_rounded_up():
+    near = [np.nextafter(np.exp(k / 1000), end) for k in range(-20_000, 10_000) for end in (0.0, np.inf)]
+    assert all(_rounded_up(float(leverage)) >= leverage for leverage in near)
+
+
+@pytest.mark.parametrize("epsilon", [1e-20, 1e-16, 1e-12])
+def test_the_least_epsilons_are_budgets_too(epsilon):
+    assert signal_for(1e-3, epsilon, 1e-6) == 0.0
+    mu = largest_mu(lambda mu: ps.Gaussian(sigma=1 / mu), epsilon, 1e-6)
+    assert mu == pytest.approx(np.sqrt(2 * np.pi) * 1e-6, rel=1e-3)
+
+
+@pytest.mark.parametrize("delta", [1e-160, 1e-250])
+def test_a_delta_whose_leverages_are_no_floats_is_decided(delta):
+    epsilon = np.array([40.0])
+    signal = signal_for(1e-3, 40.0, delta)
+    assert signal > 0.0
+    assert stays_under(1e-3, signal, epsilon, np.array([delta]))
+    # From epsilon 0 on, leverages that are no floats may tell more than this: what cannot be proved is not said.
+    assert not stays_under(1e-3, 1.0, np.array([0.0, 40.0]), np.array([1.0, delta]))
+
+
+@pytest.mark.parametrize(("leverage", "signal"), [(1e-5, 1e-3), (1e-8, 1.0), (1e-3, 1e-6)])
+def test_beyond_the_loss_far_out_nothing_is_left(leverage, signal):
+    epsilon = 1.001 * (0.5 * signal * leverage + 40 * np.sqrt(signal * leverage) + 800 * leverage)
+    assert _told_by_all_below(leverage, signal, epsilon) == 0.0 < _told_by_all_below(leverage, signal, 0.99 * epsilon)
+    for direction in (with_over_without, without_over_with):
+        assert np.all(direction(leverage * np.geomspace(1e-9, 1, 50), signal, epsilon) < 1e-300)
+
+
+def test_what_rounding_hides_is_not_searched():
+    looked = []
+
+    def counting(*values, side):
+        looked.append(np.size(values[0]))
+        return without_over_with(*values, side=side)
+
+    _greatest(counting, 1e-14, 1e-12, np.geomspace(1e-20, 1e-12, 20), 1e-60)
+    assert sum(looked) < 20_000

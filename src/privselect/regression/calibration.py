@@ -26,6 +26,7 @@ _GRID = 1000  # leverages are rounded up to so many to a factor of e
 _STEPS = 22  # of a bisection over the span: to 5e-6, in the log
 _SPAN = math.log(1e5)
 _LEAST_MU, _TOLERANCE = 1e-9, 1e-6
+_LARGEST = 700.0  # epsilon: e to this is a float
 
 
 def largest_signal(leverage: float, mu: float, delta: float) -> float:
@@ -39,7 +40,7 @@ def largest_signal(leverage: float, mu: float, delta: float) -> float:
 
     Holds when no row exceeds the leverage or the signal. Label: **Under a target**.
     """
-    return _under_target(_rounded_up(leverage), mu, delta)
+    return _under_target(_rounded_up(leverage), mu, delta) if delta > 0.0 else 0.0  # without a leak, no Gaussian's tail is long enough
 
 
 def signal_for(leverage: float, epsilon: float, delta: float) -> float:
@@ -102,7 +103,7 @@ def _bisected(fits: Callable[[float], bool], low: float, high: float, steps: int
 def _target(mu: float, delta: float) -> tuple[Floats, Floats]:
     """Knots, and at each T less what T's chords to the neighbours are above T."""
     # Where the Gaussian's part is next to nothing beside the leak.
-    end = mu * (0.5 * mu + math.sqrt(2.0 * math.log(1e4 / delta)))
+    end = min(mu * (0.5 * mu + math.sqrt(2.0 * (math.log(1e4) - math.log(delta)))), _LARGEST)
     epsilon = np.linspace(0.0, end, _KNOTS)
     value, slope = delta + (1.0 - delta) * gaussian_delta(mu, epsilon), -(1.0 - delta) * ndtr(-epsilon / mu - 0.5 * mu)
     width = np.diff(np.exp(epsilon))
@@ -116,10 +117,10 @@ def _target(mu: float, delta: float) -> tuple[Floats, Floats]:
 
 def _rounded_up(leverage: float) -> float:
     """On a grid, so that leverages which nearly agree share their work."""
-    return math.exp((math.floor(math.log(leverage) * _GRID) + 1.0) / _GRID)
+    return math.exp((math.floor(math.log(leverage) * _GRID) + 1.0) / _GRID) * (1.0 + 1e-12)
 
 
 def _rough_mu(epsilon: float, delta: float) -> float:
     """About the mu at which a Gaussian is (epsilon, delta)-DP."""
-    reach = math.sqrt(2.0 * math.log(1.0 / delta))
-    return math.sqrt(reach * reach + 2.0 * epsilon) - reach
+    reach = math.sqrt(-2.0 * math.log(delta))
+    return max(2.0 * epsilon / (math.sqrt(reach * reach + 2.0 * epsilon) + reach), 2.0 * delta)  # at epsilon 0, delta is about 0.4 mu

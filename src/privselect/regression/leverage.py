@@ -27,6 +27,7 @@ NARROW = 2.0**-13  # a share of h: cells this narrow are not divided any more
 _FIRST = 0.5  # of the largest leverage: below it cells grow with the square
 _CLOSE = 1e-4  # a corner this near to what is attained is not looked at more closely
 _UP = 1.0 + 1e-12
+_TINY = 1e-290  # of a leverage: below this a float soon loses digits
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +55,11 @@ def is_under_at(leverage: float, signal: float, epsilon: Floats, limits: Floats)
 
 
 def _is_under(direction: Direction, leverage: float, signal: float, epsilon: Floats, limits: Floats) -> bool:
-    low, high = _cells(leverage, signal, float(limits.min()))
+    low, high = _cells(leverage, signal, float(limits.min()), float(epsilon.min()))
+    if low[-1] < _TINY:
+        return False  # for a limit this small the leverages that are left are no floats
     while len(low):
-        above = (_corners(direction, low, high, signal, epsilon) > limits).any(axis=1)
+        above = ~(_corners(direction, low, high, signal, epsilon) <= limits).all(axis=1)
         low, high = low[above], high[above]
         if (low > high * (1.0 - NARROW)).any():
             return False
@@ -67,13 +70,16 @@ def _is_under(direction: Direction, leverage: float, signal: float, epsilon: Flo
 def _greatest(direction: Direction, leverage: float, signal: float, epsilon: Floats, least: float) -> tuple[Floats, Floats]:
     """Each epsilon has its own worst leverage, so each divides its own cells: ``place`` says whose a cell is."""
     first_low, first_high = _cells(leverage, signal, least)
+    least = max(least, _told_by_all_below(float(first_low[-1]), signal))
     low, high = (np.tile(ends, len(epsilon)) for ends in (first_low, first_high))
     place = np.repeat(np.arange(len(epsilon)), len(first_low))
     upper, lower = np.full(epsilon.shape, least), np.zeros(epsilon.shape)
+    reached = upper.copy()  # what is attained, rounded up: no narrower cell is bounded by less
     while len(place):
         corners = direction(high, signal * _UP * high / low, epsilon[place], side=1)
         np.maximum.at(lower, place, direction(high, signal, epsilon[place], side=-1))
-        unsure = corners > np.maximum(lower, least)[place] * (1.0 + _CLOSE)
+        np.maximum.at(reached, place, direction(high, signal, epsilon[place], side=1))
+        unsure = corners > reached[place] * (1.0 + _CLOSE)
         wide = low <= high * (1.0 - NARROW)
         np.maximum.at(upper, place[~(unsure & wide)], corners[~(unsure & wide)])
         place = np.tile(place[unsure & wide], 2)
@@ -85,8 +91,8 @@ def _corners(direction: Direction, low: Floats, high: Floats, signal: float, eps
     return np.asarray(direction(high[:, None], (signal * _UP * high / low)[:, None], epsilon, side=1))
 
 
-def _cells(leverage: float, signal: float, least: float) -> tuple[Floats, Floats]:
-    """Cells of h from ``leverage`` down to where all that is left is told by at most ``least``: their lower and upper ends.
+def _cells(leverage: float, signal: float, least: float, epsilon: float = 0.0) -> tuple[Floats, Floats]:
+    """Cells of h from ``leverage`` down to where what is left is told by at most ``least`` from ``epsilon`` on: their ends.
 
     They are narrow near the largest leverage, which is the worst one where h is small, and wider further down: at the corner of the
     wide ones signal times leverage, which is what counts for a small leverage, is that of the largest.
@@ -95,20 +101,24 @@ def _cells(leverage: float, signal: float, least: float) -> tuple[Floats, Floats
     while ends[-1] > _FIRST * leverage:
         ends.append(ends[-1] * (1.0 - width))
         width = min(2.0 * width, 0.1)
-    while _told_by_all_below(ends[-1], signal) > least:
+    while _told_by_all_below(ends[-1], signal, epsilon) > least and ends[-1] >= _TINY:
         ends.append(ends[-1] * max(ends[-1] / leverage, 1e-9))
     found = np.array(ends)
     return found[1:], found[:-1]
 
 
 def _divided(low: Floats, high: Floats) -> tuple[Floats, Floats]:
-    middle = np.sqrt(low * high)
+    middle = np.sqrt(low) * np.sqrt(high)
     return np.concatenate([low, middle]), np.concatenate([middle, high])
 
 
-def _told_by_all_below(leverage: float, signal: float) -> float:
-    """A bound on both hockey sticks at every epsilon >= 0, for all leverages up to this: Pinsker's on the total variation distance.
+def _told_by_all_below(leverage: float, signal: float, epsilon: float = 0.0) -> float:
+    """A bound on both hockey sticks from ``epsilon`` on, for all leverages up to this: Pinsker's on the total variation distance.
 
-    The divergence of the two normal laws, ``(h - log(1+h))/2 + rho h/(2(1+h)) <= h^2/4 + rho h/2``, rises with h.
+    The divergence of the two normal laws, ``(h - log(1+h))/2 + rho h/(2(1+h)) <= h^2/4 + rho h/2``, rises with h. And nothing is left, for
+    a float, where epsilon is beyond the loss 40 deviations out: in both orders z deviations out it is at most
+    ``rho h/2 + sqrt(rho h) z + h max(z, 1)^2/2``.
     """
+    if epsilon > (0.5 * signal * leverage + 40.0 * np.sqrt(signal * leverage) + 800.0 * leverage) * _UP:
+        return 0.0
     return float(np.sqrt(0.125 * leverage * leverage + 0.25 * signal * leverage) * _UP)
