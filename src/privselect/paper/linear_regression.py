@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -170,7 +171,10 @@ def run(folder: str, out: Path, repetitions: int, jobs: int) -> None:
     with ProcessPoolExecutor(jobs) as pool:
         allowed = list(pool.map(allowed_at, EPSILONS))
         tables = pool.map(partial(data_set_rows, folder=folder, allowed=allowed, repetitions=repetitions), DATA_SETS)
-        rows = [row for table in tables for row in table]
+        rows = []
+        for name, table in zip(DATA_SETS, tables, strict=True):
+            rows += table
+            print(f"{name}: {len(table)} rows", file=sys.stderr)  # noqa: T201 - progress of minutes of work
     write_whole(noise, as_csv(noise_rows(allowed)))
     write_whole(results, as_csv(rows))
     draw(results, picture)
