@@ -54,7 +54,13 @@ def test_it_composes_and_is_selected_from_and_written():
 
 
 @pytest.mark.parametrize(
-    "bad", [{"leverage": 0.0, "signal": 1.0}, {"leverage": 0.1, "signal": float("nan")}, {"leverage": -1, "signal": 1.0}]
+    "bad",
+    [
+        {"leverage": 0.0, "signal": 1.0},
+        {"leverage": 1e-300, "signal": 1.0},
+        {"leverage": 0.1, "signal": float("nan")},
+        {"leverage": -1, "signal": 1.0},
+    ],
 )
 def test_what_is_no_leverage_or_signal_is_refused(bad):
     with pytest.raises(ParameterError, match="must be in"):
@@ -66,3 +72,8 @@ def test_laws_far_apart_take_no_more_cells():
     assert len(with_row) == len(without) <= 100_001
     assert with_row.sum() == pytest.approx(1.0) == without.sum()
     assert ps.OPS(leverage=1.0, signal=1e12).epsilon_at(1e-6).upper == np.inf
+
+
+@pytest.mark.parametrize("signal", [1e-300, 1.0, 1e12])
+def test_the_least_leverage_is_told_by_next_to_nothing(signal):
+    assert ps.OPS(leverage=1e-100, signal=signal).epsilon_at(1e-6).upper == 0.0

@@ -46,7 +46,7 @@ class OPS(Mechanism):
     text_name = "ops"
     sensitivity = "rows no longer than 1, targets within [-1, 1]"
 
-    leverage: float = parameter(Range(0.0, 1e6, low_open=True, high_open=False), leaks="more")
+    leverage: float = parameter(Range(1e-100, 1e6, high_open=False), leaks="more")  # below, products leave the floats
     signal: float = parameter(Range(0.0, 1e12, low_open=True, high_open=False), leaks="more")
 
     @property
