@@ -232,7 +232,7 @@ def test_a_budget_too_small_ends_in_no_answer(regressor):
 
 
 @every
-@pytest.mark.parametrize("budget", [(1e-12, 1e-6), (1.0, 1e-250), (1e-12, 1e-250), (100.0, 0.5)])
+@pytest.mark.parametrize("budget", [(5e-324, 1e-6), (1e-17, 0.5), (1e-12, 1e-6), (1.0, 1e-250), (1e-12, 1e-250), (100.0, 0.5)])
 def test_no_budget_is_an_error(kind, budget):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -25,7 +25,8 @@ _KNOTS = 200
 _GRID = 1000  # leverages are rounded up to so many to a factor of e
 _STEPS = 22  # of a bisection over the span: to 5e-6, in the log
 _SPAN = math.log(1e5)
-_LEAST_MU, _TOLERANCE = 1e-9, 1e-6
+_LEAST_MU = 1e-9  # below it none is looked for
+_TOLERANCE = 1e-6  # of mu
 _LARGEST = 700.0  # epsilon: e to this is a float
 
 
@@ -121,6 +122,7 @@ def _rounded_up(leverage: float) -> float:
 
 
 def _rough_mu(epsilon: float, delta: float) -> float:
-    """About the mu at which a Gaussian is (epsilon, delta)-DP."""
+    """About the mu at which a Gaussian is (epsilon, delta)-DP; never 0, however small the epsilon."""
     reach = math.sqrt(-2.0 * math.log(delta))
-    return max(2.0 * epsilon / (math.sqrt(reach * reach + 2.0 * epsilon) + reach), 2.0 * delta)  # at epsilon 0, delta is about 0.4 mu
+    # At epsilon 0, delta is about 0.4 mu.
+    return max(2.0 * epsilon / (math.sqrt(reach * reach + 2.0 * epsilon) + reach), 2.0 * delta, _LEAST_MU)

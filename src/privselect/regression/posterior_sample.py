@@ -95,6 +95,6 @@ def balanced_ridge(records: int, features: int, epsilon: float, delta: float) ->
     and at least ``(1 + log(2/delta))/epsilon``, so that some precision will do.
     """
     log_risk, log_delta = math.log(1.0 / _RISK), math.log(2.0 / delta)
-    share = min(0.5 * epsilon, math.sqrt(0.5 * epsilon))
+    share = max(min(0.5 * epsilon, math.sqrt(0.5 * epsilon)), 1e-100)  # whose square is a float
     weight = (0.5 * features + math.sqrt(features * log_risk) + log_risk) * log_delta / share**2
     return max(math.cbrt(0.5 * weight * records), (1.0 + log_delta) / epsilon)
