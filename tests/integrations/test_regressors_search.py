@@ -50,6 +50,22 @@ def test_the_ridge_is_tuned_within_the_budget_of_the_search(mean):
     assert found.score(*PUBLIC) > 0.5
 
 
+def test_a_certificate_says_where_its_notes_are_not_those_of_every_candidate():
+    searched = PrivateSearch(
+        Pipeline([("rows", Normalizer()), ("model", SSPRegressor())]),
+        {"model__row_bound": [1.0, 2.0], "model__beyond": ["count"], "model__ridge": [1.0]},
+        count=ps.Geometric(mean=5),
+        validation=PUBLIC,
+        delta=1e-6,
+        ledger=None,
+    ).fit(X, Y)
+    varied = (
+        "candidates differ in beyond, row_bound: what is said here of these is as the estimator was given, and the winner may have others"
+    )
+    assert varied in searched.certificate_.run.notes
+    assert "candidates differ" not in "\n".join(search(SSPRegressor()).fit(X, Y).certificate_.run.notes)
+
+
 @pytest.mark.parametrize("estimator", [SSPRegressor(), OPSRegressor(ridge=50.0)])
 def test_others_are_tuned_too(estimator):
     found = search(estimator, random_state=1).fit(X, Y)

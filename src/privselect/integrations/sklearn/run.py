@@ -133,7 +133,7 @@ def _notes(search: Any, estimator: Any, records: Records) -> tuple[str, ...]:
         STEPS: isinstance(estimator, Pipeline | ColumnTransformer | FeatureUnion),
         WEIGHTS: records.weights is not None,
     }
-    return (*(note for note, holds in said.items() if holds), *told_notes(estimator))
+    return (*(note for note, holds in said.items() if holds), *told_notes(estimator, search.param_distributions))
 
 
 def _seed(random_state: Any) -> int | None:

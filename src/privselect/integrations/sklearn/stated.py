@@ -12,7 +12,11 @@ from privselect.integrations.sklearn.pipeline import private_part
 from privselect.mechanisms import Mechanism
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from privselect.tuning.space import Candidate
+
+VARIED = "candidates differ in {names}: what is said here of these is as the estimator was given, and the winner may have others"
 
 
 @dataclass(frozen=True)
@@ -44,8 +48,8 @@ def told_mechanism(estimator: Any) -> MechanismOf | None:
     return told if isinstance(getattr(part, "mechanism", None), Mechanism) else None
 
 
-def told_notes(estimator: Any) -> tuple[str, ...]:
-    """Lines for the certificate."""
+def told_notes(estimator: Any, searched: Iterable[str] = ()) -> tuple[str, ...]:
+    """Lines for the certificate, and one where they are about parameters that are ``searched``."""
     part = private_part(estimator)
     if is_of_diffprivlib(part):
         from privselect.integrations.diffprivlib import diffprivlib_mechanism
@@ -53,7 +57,8 @@ def told_notes(estimator: Any) -> tuple[str, ...]:
         return diffprivlib_mechanism(clone(part)).notes
     if "insecure_seed" in part.get_params(deep=False):
         part = clone(part).set_params(insecure_seed=None)  # in a search each trial has randomness of its own in its place
-    return tuple(getattr(part, "notes", ()))
+    names = sorted({name.rpartition("__")[2] for name in searched} & getattr(part, "noted", frozenset()))
+    return (*getattr(part, "notes", ()), *((VARIED.format(names=", ".join(names)),) if names else ()))
 
 
 def strip(estimator: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
@@ -53,6 +53,8 @@ class PrivateRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     zeros, and a NoAnswerWarning says why), ``clipped_`` (None where nothing was counted), ``facts_`` (what was released on the way), and
     ``mechanism_``.
     """
+
+    noted: ClassVar[frozenset[str]] = frozenset({"row_bound", "target_bound", "beyond", "records", "fit_intercept", "centre"})  # by `notes`
 
     def __init__(  # noqa: PLR0913 - parameters of an estimator
         self,
