@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.base import clone, is_regressor
+from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import check_estimator
 
 import privselect as ps
@@ -49,6 +50,12 @@ def test_every_check_of_scikit_learn_is_passed(kind, given):
         "check_regressor_data_not_an_array",
     }  # without pandas
     assert len(ended) > 40
+
+
+@every
+def test_without_a_seed_no_two_fits_agree_and_the_tags_say_so(kind):
+    assert get_tags(kind()).non_deterministic
+    assert not get_tags(kind(insecure_seed=0)).non_deterministic
 
 
 @every
@@ -176,6 +183,54 @@ def test_what_is_no_number_is_refused(kind, bad):
         kind().fit(rows, Y)
     with pytest.raises(ValueError, match=r"NaN|infinity"):
         kind().fit(X, targets)
+
+
+@every
+def test_no_number_makes_numpy_speak(kind):
+    rows, targets = 0.5 * X, 0.5 * Y
+    rows[1], rows[2], rows[3] = [1.7e308, 1e-300, 0.0, -1.7e308], [5e-324, 0.0, -5e-324, 0.0], [-0.0, 1e-200, 1e200, 0.0]
+    targets[4:8], targets[8:12] = 1.7e308, -1.7e308
+    for state in ("warn", "raise"):
+        with warnings.catch_warnings(), np.errstate(all=state):
+            warnings.simplefilter("error")
+            kind(fit_intercept=True, insecure_seed=1).fit(rows, targets)
+
+
+@every
+@pytest.mark.parametrize("short", [np.float16, np.float32, np.int8, bool, object])
+def test_targets_are_summed_as_floats_of_64_bits(kind, short):
+    # In 16 bits the sum of 65519 targets of 1 is 65504, and with one record more it is infinite.
+    rows = np.zeros((65_520, 1))
+    for number in (65_519, 65_520):
+        given = {"fit_intercept": True, "records": 10**6, "insecure_seed": 1}
+        found = [kind(**given).fit(rows[:number], np.ones(number, dtype)).intercept_ for dtype in (short, np.float64)]
+        assert found[0] == found[1]
+
+
+@every
+@pytest.mark.parametrize("targets", [np.array(["a secret"] * 9), np.array(["2020-01-01"] * 9, "M8[D]"), np.full(9, np.longdouble("1e400"))])
+def test_targets_of_another_kind_are_refused(kind, targets):
+    if targets.dtype == np.longdouble and np.finfo(np.longdouble).max == np.finfo(float).max:
+        pytest.skip("no longer floats here")
+    with pytest.raises(ValueError, match=r"^`y` must be finite numbers that are floats of 64 bits, got \S+ that are not$"):
+        kind().fit(X[:9], targets)
+
+
+@every
+def test_a_refused_fit_leaves_the_mechanism_of_what_is_there(kind):
+    fitted = kind(beyond="refuse", insecure_seed=1).fit(X, Y)
+    before = {name: value for name, value in vars(fitted).items() if name.endswith("_")}
+    with pytest.raises(ParameterError, match="got a record that is not"):
+        fitted.set_params(epsilon=0.1).fit(2.0 * X, Y)
+    assert {name: value for name, value in vars(fitted).items() if name.endswith("_")} == before
+
+
+@every
+def test_a_prediction_depends_on_its_own_record_alone(kind):
+    rows = RNG.normal(size=(50, 129))
+    fitted = kind(insecure_seed=1, row_bound=20.0).fit(rows, np.zeros(50))
+    alone = [fitted.predict(row[None])[0] for row in rows]
+    assert fitted.predict(rows).tolist() == fitted.predict(np.asfortranarray(rows)).tolist() == alone
 
 
 @every

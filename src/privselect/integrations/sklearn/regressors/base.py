@@ -85,9 +85,10 @@ class PrivateRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         cls.__doc__ = f"{inspect.cleandoc(cls.__doc__ or '')}\n\n{inspect.cleandoc(PrivateRegressor.__doc__ or '')}"
 
     def __sklearn_tags__(self) -> Any:
-        """With the noise of an ordinary epsilon, few records give a poor score."""
+        """With the noise of an ordinary epsilon, few records give a poor score, and without a seed no two fits agree."""
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = True
+        tags.non_deterministic = self.insecure_seed is None
         return tags
 
     @staticmethod
@@ -112,29 +113,34 @@ class PrivateRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any) -> PrivateRegressor:  # noqa: N803 - scikit-learn's name
         """One private answer from these records; every attribute that it sets is covered by ``mechanism_``."""
-        settings, parts = settings_of(self), self._parts()
-        rows, targets = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
-        number, features = settings.records_for(len(rows)), rows.shape[1]
-        centre = settings.public_centre(features)
-        self.mechanism_ = self.mechanism
-        self.clipped_: int | None = None
-        if parts is None:
-            return self._keep(None, centre, {}, f"nothing can be released within epsilon={settings.epsilon:g}, delta={settings.delta:g}")
-        recipe, normals = self._recipe(parts, number, features), normals_from(self.insecure_seed)
-        records, centre = _prepared(rows, targets, settings, (parts, number, normals))
-        if settings.counted:
-            self.clipped_ = noisy_count(records.beyond, parts.count, normals)
-            self._warn_of_clipping(settings, 1.0 / parts.count)
-        answer = recipe.run(Statistics.of(records.rows, records.targets, number), normals)
-        scale = settings.bounds.target / settings.bounds.row
-        coefficients = None if answer.coefficients is None else answer.coefficients * scale
-        return self._keep(coefficients, centre, dict(answer.facts), self._no_answer())
+        # What numpy says of an overflow or an underflow on the way, or makes an error where it was told to, tells of a record.
+        with np.errstate(all="ignore"):
+            settings, parts = settings_of(self), self._parts()
+            rows, targets = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+            targets = _as_floats(targets)
+            number, features = settings.records_for(len(rows)), rows.shape[1]
+            centre = settings.public_centre(features)
+            if parts is None:
+                self.clipped_: int | None = None
+                return self._keep(
+                    None, centre, {}, f"nothing can be released within epsilon={settings.epsilon:g}, delta={settings.delta:g}"
+                )
+            recipe, normals = self._recipe(parts, number, features), normals_from(self.insecure_seed)
+            records, centre = _prepared(rows, targets, settings, (parts, number, normals))
+            self.clipped_ = noisy_count(records.beyond, parts.count, normals) if settings.counted else None
+            if settings.counted:
+                self._warn_of_clipping(settings, 1.0 / parts.count)
+            answer = recipe.run(Statistics.of(records.rows, records.targets, number), normals)
+            scale = settings.bounds.target / settings.bounds.row
+            coefficients = None if answer.coefficients is None else answer.coefficients * scale
+            return self._keep(coefficients, centre, dict(answer.facts), self._no_answer())
 
     def predict(self, X: Any) -> Floats:  # noqa: N803
         """A number for each record, which depends on that record and on what was released alone."""
         check_is_fitted(self)
-        rows = validate_data(self, X, reset=False, dtype=np.float64)
-        # Row by row: a product of matrices may round one record's answer by which others are there.
+        rows = validate_data(self, X, reset=False, dtype=np.float64, order="C")
+        # Row by row, and each in the same order: a product of matrices, or a sum over columns that lie apart, may round one record's answer
+        # by which others are there.
         return np.asarray(np.sum(rows * self.coef_, axis=1) + self.intercept_)
 
     def _parts(self) -> Parts | None:
@@ -145,6 +151,7 @@ class PrivateRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return "no answer is known to be private enough"
 
     def _keep(self, coefficients: Floats | None, centre: Centre, facts: dict[str, float], reason: str) -> PrivateRegressor:
+        self.mechanism_ = self.mechanism  # beside what it covers: a fit that is refused leaves that of the fit before
         self.answered_ = coefficients is not None
         self.coef_ = np.zeros(self.n_features_in_) if coefficients is None else coefficients
         self.intercept_ = float(centre[1] - np.sum(centre[0] * self.coef_))
@@ -161,6 +168,14 @@ class PrivateRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 ClippingWarning,
                 stacklevel=3,
             )
+
+
+def _as_floats(targets: Any) -> Floats:
+    """Targets as rows are: a sum of shorter floats is rounded to far more than one record may move it by."""
+    found = targets.astype(np.float64) if targets.dtype.kind in "biuf" else np.array(np.nan)
+    if not np.isfinite(found).all():
+        raise ParameterError(f"`y` must be finite numbers that are floats of 64 bits, got {targets.dtype} that are not")
+    return np.asarray(found)
 
 
 def _prepared(rows: Floats, targets: Floats, settings: Settings, given: tuple[Parts, int, Normals]) -> tuple[Prepared, Centre]:
