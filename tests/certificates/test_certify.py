@@ -239,6 +239,20 @@ def test_a_time_of_the_environment_that_is_none_is_refused(monkeypatch, time):
     assert len(str(caught.value)) < 300
 
 
+@pytest.mark.parametrize(
+    ("calibrated", "wrong"),
+    [(True, "releases a bound that is wrong for the data"), (False, "lets a proposal pass that is bad for the data")],
+)
+def test_a_test_and_a_posterior_sample_say_what_is_taken_for_granted(calibrated, wrong):
+    sample = "ops(leverage=0.01, signal=1)"
+    whole = f"ptr(gaussian(sigma=10, neighbours=add_remove), {sample}, failure=1e-08{', calibrated=True' if calibrated else ''})"
+    certificate = ps.certify(whole, epsilon=2, delta=1e-6)
+    granted = f"In {whole} the test {wrong} with chance at most 1e-08; where it does not, the release leaks at most {sample}."
+    assert granted in certificate.statement
+    assert f"In {sample} no row has a greater leverage or signal than stated" in certificate.statement
+    assert {"Propose-test-release", "Posterior sample"} <= set(certificate.theorems)
+
+
 def test_a_noisy_max_says_what_is_taken_for_granted_about_its_scores():
     choice = "noisy_max(gaussian(sigma=4), m=10, changes=2)"
     certificate = ps.certify(f"composed({choice}, noisy_max(gumbel(scale=3), m=4, rounds=2, monotone=True))", epsilon=6, delta=1e-6)
