@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from privselect.mechanisms import DPSGD, Composed, Disjoint, Gaussian, Mixture, Renyi, SampledGaussian
+from privselect.mechanisms import DPSGD, Composed, Disjoint, Gaussian, GaussianDP, Mixture, Renyi, SampledGaussian
 from privselect.mechanisms.points import StatedPoints
 from privselect.noisy_max import Gumbel, NoisyMax
 from privselect.regression import OPS, ProposeTestRelease
@@ -80,11 +80,15 @@ def _own_labels(mechanism: Mechanism) -> Iterator[str]:
         yield from _NOISY_MAX.get(type(mechanism.noise), ("thm:max_sel",))
         if mechanism.rounds > 1:
             yield from ("Composition (upper)", "Composition (lower)")
+    elif isinstance(mechanism, ProposeTestRelease) and _steps(Composed((mechanism.test, mechanism.target))) > 1:
+        yield "Composition (upper)"
     elif isinstance(mechanism, Composed | DPSGD) and _steps(mechanism) > 1:
         yield from ("Composition (upper)", "Composition (lower)")
 
 
 def _steps(mechanism: Mechanism) -> int:
-    """How many steps are composed on a lattice; Gaussians are one Gaussian first."""
+    """How many steps are composed on a lattice; Gaussians are one Gaussian first, and so are those with a leak where there is no other."""
     steps = mechanism.as_parts()
+    if all(isinstance(step, Gaussian | GaussianDP) for step, _ in steps):
+        return 1
     return sum(count for step, count in steps if not isinstance(step, Gaussian)) + any(isinstance(step, Gaussian) for step, _ in steps)
