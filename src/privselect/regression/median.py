@@ -102,7 +102,7 @@ class PrivateMedian(Proposal["Floats", Literal[True], float]):
         """How many records must be added or removed until the local sensitivity exceeds ``step``; 0 where it does already.
 
         Claim: let ``r_i`` be the number of records above ``x_i + step``, and i the first of 0, ..., n with ``r_i <= i``. Then the distance
-        is ``n - 2i`` where ``r_i = i``, and ``n - 2i + 1`` elsewhere. See docs/derivations/regression.md for the proof. One record moves it
+        is ``n - 2i`` where ``r_i = i``, and ``n - 2i + 1`` elsewhere. See docs/derivations/median.md for the proof. One record moves it
         by at most 1, as it does any distance.
         """
         n = len(data)
