@@ -239,6 +239,11 @@ def test_a_time_of_the_environment_that_is_none_is_refused(monkeypatch, time):
     assert len(str(caught.value)) < 300
 
 
+def test_trials_that_leak_outright_too_often_are_named():
+    with pytest.raises(ParameterError, match="one trial leaks everything with chance 2e-07, and 600 are expected$"):
+        ps.certify("ptr(gaussian(sigma=9), gdp(mu=0.1, delta=1e-7), failure=1e-7, calibrated=true)", "geometric(mean=600)", delta=1e-6)
+
+
 @pytest.mark.parametrize(
     ("calibrated", "wrong"),
     [(True, "releases a bound that is wrong for the data"), (False, "lets a proposal pass that is bad for the data")],

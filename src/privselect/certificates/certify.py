@@ -75,8 +75,17 @@ def total_of(promise: Promise, run: Run | None, accuracy: float | None, comparis
         interval = together(promise.described(), run).epsilon_at(promise.delta, accuracy=accuracy)
     upper = float(interval.upper)
     if upper > LARGEST_EPSILON:
-        raise ParameterError(f"`delta` must be one at which an epsilon up to {LARGEST_EPSILON:g} is proved, got {promise.delta!r}")
+        told = f"`delta` must be one at which an epsilon up to {LARGEST_EPSILON:g} is proved, got {promise.delta!r}"
+        raise ParameterError(told + _outright(comparison, promise.delta))
     return Total(lower=None if interval.lower is None else float(interval.lower), upper=upper, delta=promise.delta)
+
+
+def _outright(comparison: Comparison, delta: float) -> str:
+    """Why no epsilon will do, where trials may leak everything too often: the usual reason, and not seen from the delta alone."""
+    leak = max(bracket.upper.p_only for bracket in comparison.mechanism.brackets)
+    if comparison.count is None or leak == 0.0 or leak * comparison.count.expected() < delta:
+        return ""
+    return f": one trial leaks everything with chance {leak:.3g}, and {comparison.count.expected():.4g} are expected"
 
 
 def base_of(comparison: Comparison) -> Ends:
