@@ -240,7 +240,7 @@ def test_a_time_of_the_environment_that_is_none_is_refused(monkeypatch, time):
 
 
 def test_trials_that_leak_outright_too_often_are_named():
-    with pytest.raises(ParameterError, match="one trial leaks everything with chance 2e-07, and 600 are expected$"):
+    with pytest.raises(ParameterError, match=r"one trial leaks everything with chance 2e-07, and 600 are expected$"):
         ps.certify("ptr(gaussian(sigma=9), gdp(mu=0.1, delta=1e-7), failure=1e-7, calibrated=true)", "geometric(mean=600)", delta=1e-6)
 
 
