@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 _WORD = 8  # bytes
 _SEEDS = whole(0, 2**256 - 1)
 
-FLOATS = (
-    "noise is drawn from cryptographic bits as floats, by the inverse of the normal law: what the rounding of floats tells is not covered"
-)
+FLOATS = "noise is drawn as floats, by the inverse of the normal law: what the rounding of floats tells is not covered"
 SEEDED = "the noise comes from a seed or a generator that was given: who knows it can take the noise away"
 
 
