@@ -1,11 +1,12 @@
 """The worst row over all leverages, and the largest signal under a target."""
 
+import mpmath
 import numpy as np
 import pytest
 
 import privselect as ps
 from privselect.mechanisms.gaussian import gaussian_delta
-from privselect.regression.calibration import _rounded_up, largest_mu, largest_signal, signal_for
+from privselect.regression.calibration import _rounded_up, _target, largest_mu, largest_signal, signal_for
 from privselect.regression.leverage import _greatest, _told_by_all_below, stays_under, worst_deltas
 from privselect.regression.ops_pair import with_over_without, without_over_with
 
@@ -122,3 +123,23 @@ def test_what_rounding_hides_is_not_searched():
 
     _greatest(counting, 1e-14, 1e-12, np.geomspace(1e-20, 1e-12, 20), 1e-60)
     assert sum(looked) < 20_000
+
+
+@pytest.mark.parametrize("mu", [1e-8, 1e-6, 1e-3, 0.3, 5.0])
+def test_the_lowered_target_is_below_the_target_by_more_than_rounding(mu):
+    # In 40 digits: what the knots allow, and the chords between them, stay below T, also where T is a small difference.
+    delta = 1e-12
+    epsilon, lowered = _target(mu, delta)
+    with mpmath.workdps(40):
+        m, d = mpmath.mpf(mu), mpmath.mpf(delta)
+
+        def target(e):
+            a = m / 2 - e / m
+            return d + (1 - d) * (mpmath.ncdf(a) - mpmath.exp(e) * mpmath.ncdf(a - m))
+
+        for place in range(0, len(epsilon) - 1, 7):
+            low, high = (mpmath.mpf(float(epsilon[place + step])) for step in (0, 1))
+            for share in (mpmath.mpf(0), mpmath.mpf("0.3"), mpmath.mpf("0.5"), mpmath.mpf("0.8")):
+                ratio = (1 - share) * mpmath.exp(low) + share * mpmath.exp(high)
+                chord = (1 - share) * mpmath.mpf(float(lowered[place])) + share * mpmath.mpf(float(lowered[place + 1]))
+                assert chord <= target(mpmath.log(ratio))

@@ -11,6 +11,7 @@ from scipy.special import erfcx
 from privselect.mechanisms.composed import Composed
 from privselect.mechanisms.conversion import lem_rdp_to_dp_epsilon
 from privselect.mechanisms.gaussian import Gaussian
+from privselect.mechanisms.least_epsilon import least_epsilon_where
 from privselect.noisy_max.paper import lem_composition_rnm, lem_convert2_eps_delta, lem_zhu_lemma5
 from privselect.pairs.compose import Step, compose
 
@@ -119,18 +120,5 @@ def _log_gaussian_delta(mu: float, epsilon: Floats) -> Floats:
 
 
 def least_epsilon(delta_at: Callable[[Floats], Floats], delta: float) -> float:
-    """The least epsilon >= 0 found at which a falling bound is at most delta, by doubling and bisection; infinite where none is."""
-
-    def holds(epsilon: float) -> bool:
-        return float(delta_at(np.array(epsilon))) <= delta
-
-    if holds(0.0):
-        return 0.0
-    low, high = 0.0, 1.0
-    while not holds(high):
-        low, high = high, 2.0 * high
-        if high > _LARGEST_EPSILON:
-            return math.inf
-    while (middle := 0.5 * (low + high)) not in {low, high} and high - low > _CLOSE * high:
-        low, high = (low, middle) if holds(middle) else (middle, high)
-    return high
+    """The least epsilon >= 0 found at which a falling bound is at most delta; infinite where none is."""
+    return least_epsilon_where(lambda epsilon: float(delta_at(np.array(epsilon))) <= delta, largest=_LARGEST_EPSILON, close=_CLOSE)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import ndtr
 
-from privselect.mechanisms.gaussian import gaussian_delta
+from privselect.mechanisms.gaussian import gaussian_delta, gaussian_delta_above
 from privselect.regression.leverage import NARROW, is_under_at, stays_under
 
 if TYPE_CHECKING:
@@ -111,7 +111,10 @@ def _target(mu: float, delta: float) -> tuple[Floats, Floats]:
     chord = np.diff(value) / width
     # A convex curve lies above its tangents at both ends: its chord is above it by at most their distance where they meet.
     sag = np.maximum((slope[1:] - chord) * (chord - slope[:-1]) / np.maximum(slope[1:] - slope[:-1], 1e-300), 0.0) * width
-    lowered = value - np.maximum(np.append(sag, 0.0), np.append(0.0, sag)) * (1.0 + 1e-6) - 1e-13 * value
+    # Of a small mu the profile is a small difference: its rounding counts in the value at a knot, in its neighbour's and in the chord.
+    rounding = 4.0 * (gaussian_delta_above(mu, epsilon) - gaussian_delta(mu, epsilon)) + 1e-13 * value
+    rounding[1:] = np.maximum(rounding[1:], rounding[:-1])  # it falls with the value
+    lowered = value - np.maximum(np.append(sag, 0.0), np.append(0.0, sag)) * (1.0 + 1e-6) - rounding
     lowered[-1] = min(lowered[-1], delta)
     return epsilon, lowered
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ import numpy as np
 from privselect.interval import Interval
 from privselect.mechanisms.base import Mechanism, plain
 from privselect.mechanisms.falling import falling_knots
+from privselect.mechanisms.least_epsilon import least_epsilon_where
 from privselect.mechanisms.neighbours import ADD_REMOVE
 from privselect.pairs import Bracket, merge_cells, pair_from_curve
 from privselect.parameters import Range, parameter
@@ -68,26 +68,15 @@ class OPS(Mechanism):
     def _epsilon_within(self, delta: Floats, accuracy: float) -> Interval:
         # Straight from the hockey sticks, without the chords of a discrete pair.
         found = Mechanism._epsilon_within(self, delta, accuracy)  # noqa: SLF001 - super() does not know a class with slots
-        uppers = np.minimum(
-            found.upper, [self._least_epsilon(one) for one in delta.ravel().tolist()] if delta.ndim else self._least_epsilon(float(delta))
-        )
+        straight = np.array([self._least_epsilon(one) for one in delta.ravel().tolist()]).reshape(delta.shape)
+        uppers = np.minimum(found.upper, straight)
         return Interval(plain(np.minimum(np.asarray(found.lower), uppers)), plain(uppers))
 
     def _least_epsilon(self, delta: float) -> float:
         def fits(epsilon: float) -> bool:
             return stays_under(self.leverage, self.signal, np.array([epsilon]), np.array([delta]))
 
-        if fits(0.0):
-            return 0.0
-        low, high = 0.0, 1.0
-        while not fits(high):
-            low, high = high, 2.0 * high
-            if high > _LARGEST:
-                return math.inf
-        while high - low > _NARROW * high:
-            middle = 0.5 * (low + high)
-            low, high = (low, middle) if fits(middle) else (middle, high)
-        return high
+        return least_epsilon_where(fits, largest=_LARGEST, close=_NARROW)
 
     def _end(self) -> float:
         """An epsilon at which hardly anything is left of either hockey stick."""
