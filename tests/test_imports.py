@@ -19,7 +19,7 @@ ROWS = (
     {"errors"},
     {"parameters", "interval", "literals", "digits", "entropy"},
     {"sketch", "files"},
-    {"text", "pairs", "pictures"},
+    {"text", "pairs", "pictures", "looks"},
     {"counts", "mechanisms"},
     {"selection", "noisy_max", "regression"},
     {"certificates"},
@@ -27,7 +27,8 @@ ROWS = (
     {"tuning"},
     {"audit", "report"},
     {"integrations"},
-    {"cli", "web", "paper"},
+    {"paper", "experiments"},
+    {"cli", "web"},
 )
 RANK = {part: rank for rank, row in enumerate(ROWS) for part in row}
 

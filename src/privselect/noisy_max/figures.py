@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privselect.errors import ParameterError
+from privselect.looks import BLACK, GREY_DASHED, frame, styled
+from privselect.looks import BOUNDS as LOOKS
 from privselect.mechanisms.base import MOST_RUNS
 from privselect.noisy_max.noisy_max import NoisyMax
 from privselect.parameters import OPEN_UNIT, check_number, shown, whole
@@ -25,13 +27,12 @@ if TYPE_CHECKING:
 _POINTS = 13
 _ROUNDS = 100  # the curves run at least so far
 
-# Colours that also differ to the colour-blind (Okabe and Ito).
 _STYLES: dict[str, tuple[str, dict[str, Any]]] = {
-    "upper": ("least of all that is proved", {"color": "#000000", "linewidth": 2.2}),
-    "lower": ("one real instance, from below", {"color": "#000000", "linewidth": 1.2, "linestyle": (0, (1, 1))}),
-    "paper": ("privacy profiles (paper)", {"color": "#009E73", "linestyle": (0, (4, 1.5, 1, 1.5))}),
-    "renyi": ("Rényi", {"color": "#D55E00", "linestyle": (0, (2, 1.2))}),
-    "full_release": ("all noisy scores released", {"color": "#999999", "linestyle": (0, (8, 2, 1, 2, 1, 2))}),
+    "upper": ("least of all that is proved", BLACK),
+    "lower": ("one real instance, from below", {**BLACK, "linewidth": 1.2, "linestyle": (0, (1, 1))}),
+    "paper": LOOKS["paper"],
+    "renyi": LOOKS["renyi"],
+    "full_release": ("all noisy scores released", GREY_DASHED),
 }
 
 
@@ -85,16 +86,14 @@ def _figure(curves: Curves, mechanism: NoisyMax, delta: float) -> Figure:
     for name, (label, style) in _STYLES.items():
         values = np.array([math.nan if value is None else value for value in curves.get(name, [])])
         if np.isfinite(values).any():
-            axes.plot(np.array(curves["rounds"]), values, label=label, **{"linewidth": 1.6, **style})
+            axes.plot(np.array(curves["rounds"]), values, label=label, **styled(style))
     axes.set_xlim(curves["rounds"][0], curves["rounds"][-1])
     axes.axvline(mechanism.rounds, color="#CCCCCC", linewidth=1.0, zorder=0)
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.set_xlabel("rounds")
     axes.set_ylabel(r"$\varepsilon$")
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(visible=True, color="#EEEEEE", linewidth=0.8)
-    axes.set_axisbelow(True)
+    frame(axes)
     one_round = dataclasses.replace(mechanism, rounds=1)
     figure.suptitle(
         "\n".join([*textwrap.wrap(str(one_round), width=100, max_lines=3), f"delta = {delta:g}"]), fontsize=9, x=0.01, ha="left"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from privselect.looks import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, VERMILION, frame, styled
 from privselect.paper.tables import read_csv
 from privselect.pictures import check_picture, save_picture
 
@@ -18,16 +19,15 @@ if TYPE_CHECKING:
     Curve = tuple[list[float], list[float], list[float]]
     Curves = dict[tuple[str, str, str, str], Curve]
 
-# Colours that also differ to the colour-blind (Okabe and Ito).
 _STYLES: dict[tuple[str, str], tuple[str, dict[str, Any]]] = {
-    ("ops_ptr", "ours"): ("OPS-PTR tuned, exact accounting", {"color": "#000000", "linewidth": 2.2}),
-    ("ops_ptr", "paper"): ("OPS-PTR tuned, privacy profiles (paper)", {"color": "#009E73", "linestyle": (0, (4, 1.5, 1, 1.5))}),
-    ("ops_ptr", "liu_talwar"): ("OPS-PTR tuned, Liu and Talwar", {"color": "#CC79A7", "linestyle": (0, (1, 1))}),
-    ("output_perturbation", "ours"): ("output perturbation tuned, exact accounting", {"color": "#D55E00", "linestyle": (0, (2, 1.2))}),
-    ("ops_balanced", "none"): ("OPS-balanced, recalibrated", {"color": "#0072B2", "linestyle": (0, (6, 1.5))}),
-    ("ada_ssp", "none"): ("AdaSSP, calibrated jointly", {"color": "#E69F00", "linewidth": 2.0}),
-    ("non_private", "none"): ("ridge regression, not private", {"color": "#999999", "linewidth": 1.2}),
-    ("trivial", "none"): ("every prediction 0", {"color": "#999999", "linewidth": 1.0, "linestyle": (0, (1, 2))}),
+    ("ops_ptr", "ours"): ("OPS-PTR tuned, exact accounting", BLACK),
+    ("ops_ptr", "paper"): ("OPS-PTR tuned, privacy profiles (paper)", GREEN),
+    ("ops_ptr", "liu_talwar"): ("OPS-PTR tuned, Liu and Talwar", PURPLE),
+    ("output_perturbation", "ours"): ("output perturbation tuned, exact accounting", VERMILION),
+    ("ops_balanced", "none"): ("OPS-balanced, recalibrated", BLUE),
+    ("ada_ssp", "none"): ("AdaSSP, calibrated jointly", ORANGE),
+    ("non_private", "none"): ("ridge regression, not private", GREY),
+    ("trivial", "none"): ("every prediction 0", {**GREY, "linewidth": 1.0, "linestyle": (0, (1, 2))}),
 }
 _NAMES = {"bike": "bike", "elevators_data": "elevators", "protein": "protein", "power_plant": "power plant"}
 _ROWS = {"unpaid": "validation as published\n(not paid for)", "paid": "validation paid for"}
@@ -85,7 +85,7 @@ def _panel(axes: Axes, curves: Curves, name: str, validation: str) -> None:
         if (name, validation, method, accounting) not in curves:
             continue
         epsilons, means, errors = map(np.array, curves[name, validation, method, accounting])
-        axes.plot(epsilons, means, label=label, **{"linewidth": 1.6, **style})
+        axes.plot(epsilons, means, label=label, **styled(style))
         axes.fill_between(epsilons, np.maximum(means - errors, 1e-9), means + errors, color=style["color"], alpha=0.15, linewidth=0.0)
     low = min(curves[name, validation, "non_private", "none"][1])
     top = max(curves[name, validation, "trivial", "none"][1])
@@ -94,6 +94,4 @@ def _panel(axes: Axes, curves: Curves, name: str, validation: str) -> None:
         axis.set_major_formatter(lambda value, _: f"{value:g}")
         axis.set_minor_formatter(lambda *_: "")
     axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(visible=True, color="#EEEEEE", linewidth=0.8)
-    axes.set_axisbelow(True)
+    frame(axes)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from privselect.looks import BLACK, BLUE, GREEN, VERMILION, frame, styled
 from privselect.pictures import check_picture, save_picture
 
 if TYPE_CHECKING:
@@ -22,12 +23,11 @@ if TYPE_CHECKING:
 
 _BEYOND = 1.25  # a law without a cap is followed this far past the cap
 
-# The colours of the other figures (Okabe and Ito).
 _STYLES: dict[str, tuple[str, dict[str, Any]]] = {
-    "designed": ("designed", {"color": "#000000", "linewidth": 2.2}),
-    "geometric": ("geometric", {"color": "#0072B2", "linestyle": (0, (6, 1.5))}),
-    "negative_binomial": ("negative binomial, capped", {"color": "#009E73", "linestyle": (0, (4, 1.5, 1, 1.5))}),
-    "binomial": ("binomial", {"color": "#D55E00", "linestyle": (0, (2, 1.2))}),
+    "designed": ("designed", BLACK),
+    "geometric": ("geometric", BLUE),
+    "negative_binomial": ("negative binomial, capped", GREEN),
+    "binomial": ("binomial", VERMILION),
 }
 
 
@@ -59,14 +59,12 @@ def _figure(design: Design, curves: Curves) -> Figure:
     for name, (label, style) in _STYLES.items():
         if name in curves:
             shown = f"{label}: {math.floor(chances[name] * 1e4) / 1e4:.4f}"
-            axes.step(curves["k"], curves[name], where="pre", label=shown, **{"linewidth": 1.6, **style})
+            axes.step(curves["k"], curves[name], where="pre", label=shown, **styled(style))
     axes.set_xlabel("number of trials, k")
     axes.set_ylabel("P(K ≥ k)")
     axes.set_xlim(0.0, curves["k"][-1])
     axes.set_ylim(0.0, 1.02)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(visible=True, color="#EEEEEE", linewidth=0.8)
-    axes.set_axisbelow(True)
+    frame(axes)
     figure.suptitle(_title(design), fontsize=9, x=0.01, ha="left")
     heading = f"chance of a trial\nin the best {design.goal.tau:.3g}"
     figure.legend(loc="outside right center", frameon=False, fontsize=9, handlelength=3.2, title=heading, title_fontsize=9)

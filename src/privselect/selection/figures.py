@@ -13,13 +13,15 @@ from privselect.counts import Binomial, Fixed, Poisson
 from privselect.counts.base import LARGEST
 from privselect.counts.truncated import Truncated
 from privselect.errors import NotCoveredError, ParameterError
+from privselect.looks import BOUNDS as LOOKS
+from privselect.looks import frame, styled
 from privselect.parameters import OPEN_UNIT, check_number, whole
 from privselect.pictures import check_picture, save_picture
 from privselect.selection.compare import BOUNDS
 from privselect.selection.selection import Selection
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from matplotlib.axes import Axes
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from privselect.counts.base import Count
     from privselect.mechanisms import Mechanism
 
+    Bound = Callable[[Mechanism, Count, float], float]
     Curves = dict[str, list[float | None]]
 
 AXES = ("mean", "delta")
@@ -35,16 +38,7 @@ _POINTS = 13
 _SMALLEST_DELTA = 1e-15
 _FAR = 3.0  # composition is followed until it is this many times above every other bound
 
-# Colours that also differ to the colour-blind (Okabe and Ito); pointwise is left out, it lies on the exact curve.
-_STYLES: dict[str, tuple[str, dict[str, Any]]] = {
-    "exact": ("exact", {"color": "#000000", "linewidth": 2.2}),
-    "ratio": ("ratio", {"color": "#0072B2", "linestyle": (0, (6, 1.5))}),
-    "paper": ("privacy profiles (paper)", {"color": "#009E73", "linestyle": (0, (4, 1.5, 1, 1.5))}),
-    "renyi": ("Rényi", {"color": "#D55E00", "linestyle": (0, (2, 1.2))}),
-    "liu_talwar": ("Liu and Talwar", {"color": "#CC79A7", "linestyle": (0, (1, 1))}),
-    "composition": ("all runs released (composition)", {"color": "#999999", "linestyle": (0, (8, 2, 1, 2, 1, 2))}),
-    "base": ("one trial alone", {"color": "#999999", "linewidth": 1.2}),
-}
+_SHOWN = {name: bound for name, bound in BOUNDS.items() if name in LOOKS}  # not pointwise, which lies on the exact curve
 
 
 def comparison_curves(mechanism: Mechanism, *, delta: float, over: str, points: int = _POINTS) -> Curves:
@@ -57,7 +51,6 @@ def comparison_curves(mechanism: Mechanism, *, delta: float, over: str, points: 
     at = check_number("delta", delta, OPEN_UNIT)
     size = int(check_number("points", points, whole(2, 1000)))
     base, count = _parts(mechanism)
-    names = [name for name in _STYLES if name in BOUNDS]
     laws: Sequence[Count | None]
     if check_axis(mechanism, over) == "mean":
         laws = _laws(count, size)
@@ -65,16 +58,27 @@ def comparison_curves(mechanism: Mechanism, *, delta: float, over: str, points: 
     else:
         deltas = places = _deltas(at, size)
         laws = [count] * size
-    curves: Curves = {over: list(places), "base": [], "exact_lower": [], "exact_upper": [], **{name: [] for name in names}}
+    curves: Curves = {over: list(places), "base": [], "exact_lower": [], "exact_upper": [], **{name: [] for name in _SHOWN}}
     for law, one in zip(laws, deltas, strict=True):
-        exact = None if law is None else Selection(base, law).epsilon_at(one)
-        curves["base"].append(_finite(base.epsilon_at(one).upper))
-        curves["exact_lower"].append(_finite(exact and exact.lower))
-        curves["exact_upper"].append(_finite(exact and exact.upper))
-        for name in names:
-            skipped = name == "composition" and over == "mean" and _left_behind(curves)
-            curves[name].append(None if law is None or skipped else _bound(name, base, law, one))
+        skipped = {"composition"} if over == "mean" and _left_behind(curves) else set()
+        bounds = {name: bound for name, bound in _SHOWN.items() if name not in skipped}
+        found = {"base": _finite(base.epsilon_at(one).upper)} if law is None else bounds_at(Selection(base, law), one, bounds)
+        for name in curves.keys() - {over}:
+            curves[name].append(found.get(name))
     return curves
+
+
+def bounds_at(selection: Selection, delta: float, bounds: Mapping[str, Bound]) -> dict[str, float | None]:
+    """Epsilon at delta: ``base``, ``exact_lower``, ``exact_upper`` and each of these; None where a bound does not apply or is infinite."""
+    base, count = selection.mechanism, selection.count
+    exact = selection.epsilon_at(delta)
+    found = {"base": base.epsilon_at(delta).upper, "exact_lower": exact.lower, "exact_upper": exact.upper}
+    for name, bound in bounds.items():
+        try:
+            found[name] = bound(base, count, delta)
+        except NotCoveredError:
+            found[name] = None
+    return {name: _finite(value) for name, value in found.items()}
 
 
 def draw(mechanism: Mechanism, *, delta: float, path: str | Path, over: str | None = None) -> None:
@@ -151,13 +155,6 @@ def _whole_places(middle: int, size: int) -> list[int]:
     return sorted({round(place) for place in _places(1.0, float(middle), size)})
 
 
-def _bound(name: str, mechanism: Mechanism, count: Count, delta: float) -> float | None:
-    try:
-        return _finite(BOUNDS[name](mechanism, count, delta))
-    except NotCoveredError:
-        return None
-
-
 def _left_behind(curves: Curves) -> bool:
     """Whether composition was last seen far above every other bound; with more runs it only grows."""
     seen = curves["composition"]
@@ -182,11 +179,11 @@ def _figure(curves: Curves, over: str, title: str, asked: float) -> Figure:
     axes = figure.add_subplot()
     places = [float(place) for place in curves[over] if place is not None]
     height = _height(curves)
-    for name, (label, style) in _STYLES.items():
+    for name, (label, look) in LOOKS.items():
         values = _with_gaps(curves["exact_upper" if name == "exact" else name])
         if np.isfinite(values).any():
             seen = np.nanmin(values) < height
-            axes.plot(places, values, label=label if seen else f"{label} (above)", **{"linewidth": 1.6, **style})
+            axes.plot(places, values, label=label if seen else f"{label} (above)", **styled(look))
     lower = _with_gaps(curves["exact_lower"])
     if np.isfinite(lower).any():
         axes.fill_between(places, lower, _with_gaps(curves["exact_upper"]), color="#000000", alpha=0.25, linewidth=0.0)
@@ -205,9 +202,7 @@ def _dress(axes: Axes, over: str) -> None:
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.set_xlabel("expected number of trials, E K" if over == "mean" else r"$\delta$")
     axes.set_ylabel(r"$\varepsilon$")
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(visible=True, color="#EEEEEE", linewidth=0.8)
-    axes.set_axisbelow(True)
+    frame(axes)
 
 
 def _height(curves: Curves) -> float:

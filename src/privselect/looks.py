@@ -1,0 +1,44 @@
+"""How every figure looks: one line for each bound, one frame for each panel."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    Look = dict[str, Any]
+
+# Colours that also differ to the colour-blind (Okabe and Ito), and dashes that differ without any colour.
+BLACK: Look = {"color": "#000000", "linewidth": 2.2}
+BLUE: Look = {"color": "#0072B2", "linestyle": (0, (6, 1.5))}
+GREEN: Look = {"color": "#009E73", "linestyle": (0, (4, 1.5, 1, 1.5))}
+VERMILION: Look = {"color": "#D55E00", "linestyle": (0, (2, 1.2))}
+PURPLE: Look = {"color": "#CC79A7", "linestyle": (0, (1, 1))}
+ORANGE: Look = {"color": "#E69F00", "linewidth": 2.0}
+SKY: Look = {"color": "#56B4E9", "linestyle": (0, (3, 3))}
+GREY: Look = {"color": "#999999", "linewidth": 1.2}
+GREY_DASHED: Look = {"color": "#999999", "linestyle": (0, (8, 2, 1, 2, 1, 2))}
+
+# What a bound is called, and its line. Where figures show the same bound, they show it alike.
+BOUNDS: dict[str, tuple[str, Look]] = {
+    "exact": ("exact", BLACK),
+    "ratio": ("ratio", BLUE),
+    "paper": ("privacy profiles (paper)", GREEN),
+    "renyi": ("Rényi", VERMILION),
+    "liu_talwar": ("Liu and Talwar", PURPLE),
+    "composition": ("all runs released (composition)", GREY_DASHED),
+    "base": ("one trial alone", GREY),
+}
+
+
+def styled(look: Look) -> Look:
+    """The arguments of a line; the width of those that name none."""
+    return {"linewidth": 1.6, **look}
+
+
+def frame(axes: Axes) -> None:
+    """Two sides of a box, and a faint grid behind the lines."""
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(visible=True, color="#EEEEEE", linewidth=0.8)
+    axes.set_axisbelow(True)
