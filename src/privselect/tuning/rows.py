@@ -39,6 +39,11 @@ class Rows:
     def __len__(self) -> int:
         return len(self.lengths)
 
+    @property
+    def width(self) -> int:
+        """The number of features."""
+        return int(self.directions.shape[1]) - 1
+
     def __getitem__(self, chosen: NDArray[np.intp]) -> Rows:
         return Rows(self.directions[chosen], self.lengths[chosen], self.usable[chosen])
 

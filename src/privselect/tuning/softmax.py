@@ -83,10 +83,16 @@ class SoftmaxDPSGD:
         ``clip`` bounds the norm of one record's gradient over weights and bias together. The noise grows with it, so that all
         values of ``clip`` and ``learning_rate`` leak the same. A model whose numbers overflow is an outcome like any other.
         """
+        rows = rows_of(_checked_features(features, self.features))
+        return self.train_rows(rows, _checked_labels(labels, features), learning_rate=learning_rate, clip=clip, randomness=randomness)
+
+    def train_rows(
+        self, rows: Rows, labels: NDArray[Any], *, learning_rate: float, clip: float, randomness: Randomness
+    ) -> dict[str, Floats]:
+        """The same for records that are rows already, as where many models are trained on the same ones; ``labels`` has one for each."""
         rate = check_number("learning_rate", learning_rate, POSITIVE)
         norm = check_number("clip", clip, POSITIVE)
-        rows = rows_of(_checked_features(features, self.features))
-        targets = _checked_labels(labels, features)[:, None] == np.arange(self.classes)
+        targets = labels[:, None] == np.arange(self.classes)
         rng = randomness.numpy()
         model = np.zeros((self.features + 1, self.classes))
         with np.errstate(all="ignore"):  # a warning would tell of the data
@@ -134,10 +140,13 @@ def noisy(rng: np.random.Generator, total: Floats, noise_multiplier: float) -> F
 
 def predict(model: Mapping[str, Floats], features: NDArray[Any]) -> NDArray[np.intp]:
     """The likeliest class of each record, by its own features and the model alone; -1 where they are not finite."""
-    weights = np.asarray(model["weights"], dtype=np.float64)
-    rows = rows_of(_checked_features(features, weights.shape[0]))
+    return predict_rows(model, rows_of(_checked_features(features, np.shape(model["weights"])[0])))
+
+
+def predict_rows(model: Mapping[str, Floats], rows: Rows) -> NDArray[np.intp]:
+    """The same for records that are rows already."""
     with np.errstate(all="ignore"):
-        likeliest = rows.logits(np.vstack([weights, model["bias"]])).argmax(axis=1)
+        likeliest = rows.logits(np.vstack([np.asarray(model["weights"], dtype=np.float64), model["bias"]])).argmax(axis=1)
     return np.where(rows.usable, likeliest, -1)
 
 
