@@ -21,7 +21,7 @@ def train_banks(settings: Sequence[Setting], data: str | None, folder: Path, job
     """Train every bank that is missing in ``folder``, and tell how far it is."""
     wanted = [(setting, repetition) for setting in settings for repetition in range(REPETITIONS)]
     missing = [one for one in wanted if stored_bank(folder, *one) is None]
-    _tell(f"{len(wanted) - len(missing)} of {len(wanted)} banks are there, {len(missing)} to train")
+    tell(f"{len(wanted) - len(missing)} of {len(wanted)} banks are there, {len(missing)} to train")
     began, done = time.monotonic(), 0.0
     whole = sum(_work(setting) for setting, _ in missing)
     with ProcessPoolExecutor(jobs) as pool:
@@ -32,7 +32,7 @@ def train_banks(settings: Sequence[Setting], data: str | None, folder: Path, job
                 future.result()
                 done += _work(setting)
                 left = (time.monotonic() - began) * (whole / done - 1.0) / 60.0
-                _tell(f"bank {place} of {len(missing)}: {setting.name}, repetition {repetition + 1}; about {left:.0f} minutes left")
+                tell(f"bank {place} of {len(missing)}: {setting.name}, repetition {repetition + 1}; about {left:.0f} minutes left")
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)  # those that are under way end; the others never begin
             raise
@@ -44,5 +44,6 @@ def _work(setting: Setting) -> float:
     return trainings * (15.0 if setting.model == "network" else 1.0 + setting.records / 9000.0)
 
 
-def _tell(line: str) -> None:
+def tell(line: str) -> None:
+    """A line of progress, beside the answer."""
     print(line, file=sys.stderr, flush=True)  # noqa: T201 - progress of an hour of work

