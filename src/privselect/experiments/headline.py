@@ -1,16 +1,28 @@
 """The headline: how much noise each way of accounting asks for, and how many trials the same noise carries. It needs no data.
 
 Trials are DP-SGD with q = 1024/60000 and 600 steps, K is geometric, delta is 1e-5.
+
+``python -m privselect.experiments.headline --out docs/experiments``
 """
 
 from __future__ import annotations
 
+import argparse
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from privselect.counts import Geometric
 from privselect.errors import PrivselectError
+from privselect.experiments.banks import tell
+from privselect.experiments.headline_figure import draw
 from privselect.experiments.settings import DELTA, open_training, training, untuned_noise
+from privselect.files import check_target, write_whole
+from privselect.paper.tables import as_csv
+from privselect.parameters import check_number, whole
+from privselect.pictures import check_picture
 from privselect.planning.plan import plan
+from privselect.planning.solve import NothingMeetsItError
 from privselect.sketch import UNKNOWN
 
 if TYPE_CHECKING:
@@ -18,13 +30,7 @@ if TYPE_CHECKING:
 
 EPSILONS = (1.0, 3.0, 8.0)
 MEANS = (10, 30, 100, 1000)
-OTHERS = ("paper", "renyi", "composition")
-NOT_ANY = "none"  # not one trial
-
-
-def headline_rows() -> list[Row]:
-    """One row for each epsilon and mean number of trials."""
-    return [headline_row(epsilon, mean) for epsilon in EPSILONS for mean in MEANS]
+TABLE, PICTURE = "headline.csv", "headline.png"
 
 
 def headline_row(epsilon: float, mean: int) -> Row:
@@ -48,6 +54,36 @@ def _trials(noise: float | None, epsilon: float, accounting: str) -> float | Non
         return None
     try:
         found = plan(training(noise), Geometric(mean=UNKNOWN), epsilon=epsilon, delta=DELTA)
-    except PrivselectError:
+    except NothingMeetsItError:
         return 0.0
     return found.value if accounting == "exact" else found.instead[accounting]
+
+
+def run(out: Path, jobs: int) -> None:
+    """The table and the figure, into a folder."""
+    check_number("jobs", jobs, whole(1, 64))
+    table, picture = check_target("out", out / TABLE), check_picture(out / PICTURE)
+    asked = [(epsilon, mean) for epsilon in EPSILONS for mean in MEANS]
+    with ProcessPoolExecutor(jobs) as pool:
+        waiting = [pool.submit(headline_row, *one) for one in asked]
+        for place, _ in enumerate(as_completed(waiting), 1):
+            tell(f"headline: {place} of {len(waiting)}")
+        rows = [future.result() for future in waiting]
+    write_whole(table, as_csv(rows))
+    draw(table, picture)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run it, and write the table and the figure."""
+    parser = argparse.ArgumentParser(description="Noise and trials that a budget allows, by each way of accounting.")
+    parser.add_argument("--out", required=True, help=f"folder for {TABLE} and {PICTURE}")
+    parser.add_argument("--jobs", type=int, default=2, help="processes")
+    given = parser.parse_args(arguments)
+    try:
+        run(Path(given.out), given.jobs)
+    except PrivselectError as refusal:
+        parser.error(str(refusal))
+
+
+if __name__ == "__main__":
+    main()

@@ -102,6 +102,9 @@ def setting_rows(setting: Setting, banks: Sequence[Bank], options: Sequence[Opti
                 rows.append(
                     {
                         **names,
+                        "problem": setting.problem,
+                        "model": setting.model,
+                        "space": setting.space,
                         "records": setting.records,
                         "count": "" if one.option is None else str(one.option.count),
                         "noise_multiplier": untuned_noise(epsilon) if one.option is None else one.option.noise,
