@@ -19,3 +19,18 @@ def shown_down(value: float, places: int = 5) -> str:
 def _shown(value: float, places: int, rounding: str) -> str:
     # By the exact binary value: value * 10^places, as a float, may round the other way.
     return f"{Decimal(value).quantize(Decimal(1).scaleb(-places), rounding)}" if math.isfinite(value) else "infinite"
+
+
+def rounded_up(value: float, digits: int = 7) -> float:
+    """The least number of so many digits that is not below the value."""
+    return _rounded(value, digits, ROUND_CEILING)
+
+
+def rounded_down(value: float, digits: int = 7) -> float:
+    """The greatest number of so many digits that is not above the value."""
+    return _rounded(value, digits, ROUND_FLOOR)
+
+
+def _rounded(value: float, digits: int, rounding: str) -> float:
+    exact = Decimal(value)
+    return float(exact.quantize(Decimal(1).scaleb(exact.adjusted() - digits + 1), rounding)) if math.isfinite(value) else value

@@ -1,7 +1,5 @@
 """What each accounting allows to a trial, and the claim behind the figure: ours never allows less."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -18,12 +16,12 @@ from privselect.paper.allowed_noise import (
     trial_mechanism,
     trial_noise,
 )
-from privselect.paper.linear_regression import DELTA, EPSILONS, NOISE
+from privselect.paper.linear_regression import DELTA, EPSILONS, NOISE, STORED
 from privselect.paper.tables import read_csv
 from privselect.paper.tuned_regression import RIDGES, precisions
 from privselect.selection.selection import Selection
 
-TABLE = Path(__file__).parents[2] / "docs" / "experiments" / NOISE
+TABLE = STORED / NOISE
 FEW = (0, 7, 14)
 
 

@@ -7,11 +7,24 @@ import numpy as np
 import pytest
 
 from privselect.paper.allowed_noise import ACCOUNTINGS, TrialNoise, single_mu
-from privselect.paper.linear_regression import DATA_SETS, EPSILONS, NOISE, REPETITIONS, RESULTS, Allowed, data_set_rows, main, noise_rows
-from privselect.paper.regression_figure import curves_of, draw
+from privselect.paper.linear_regression import (
+    DATA_SETS,
+    EPSILONS,
+    NOISE,
+    REPETITIONS,
+    RESULTS,
+    STORED,
+    Allowed,
+    data_set_rows,
+    main,
+    noise_rows,
+)
+from privselect.paper.regression_figure import RegressionPicture, curves_of
 from privselect.paper.tables import as_csv, read_csv
+from privselect.pictures import save_picture
 
-TABLE = Path(__file__).parents[2] / "docs" / "experiments" / RESULTS
+TABLE = STORED / RESULTS
+PAGE = Path(__file__).parents[2] / "docs" / "experiments" / "linear_regression.md"
 DATA = os.environ.get("PRIVSELECT_DATA")
 METHODS = {
     *(("ops_ptr", accounting, validation) for accounting in ACCOUNTINGS for validation in ("unpaid", "paid")),
@@ -96,10 +109,10 @@ def test_a_small_run(folder, tmp_path):
     assert all(row["more_than_ours_mean"] == 0.0 for row in ours)
     table = tmp_path / "table.csv"
     table.write_bytes(as_csv(rows))
-    curves = curves_of(table)
+    curves = curves_of(read_csv(table))
     assert curves["power_plant", "paid", "ada_ssp", "none"] == curves["power_plant", "unpaid", "ada_ssp", "none"]
     assert curves["power_plant", "paid", "ops_ptr", "ours"][0] == [1.0]
-    draw(table, tmp_path / "figure.png")
+    save_picture(RegressionPicture(rows).figure(), tmp_path / "figure.png")
     assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -141,7 +154,7 @@ def test_a_part_of_the_table_comes_out_again():
 
 def test_the_page_shows_what_the_table_has():
     shown, validation, name = [], "", ""
-    for line in (TABLE.parent / "linear_regression.md").read_text().splitlines():
+    for line in PAGE.read_text().splitlines():
         cells = [cell.strip(" *") for cell in line.strip("|").split("|")]
         validation = {"not paid for": "unpaid", "paid for": "paid"}.get(cells[0], validation)
         if len(cells) == 9 and validation and cells[1]:
@@ -156,7 +169,7 @@ def test_the_page_shows_what_the_table_has():
 
 
 def test_what_the_page_says_of_the_accounting():
-    page = (TABLE.parent / "linear_regression.md").read_text()
+    page = PAGE.read_text()
     mu = {name: np.array([float(row["mu"]) for row in read_csv(TABLE.parent / NOISE) if row["accounting"] == name]) for name in ACCOUNTINGS}
     quotients = {other: (mu["ours"] / mu[other])[[-1, 0]] for other in ("paper", "liu_talwar")}
     assert "a mu that is {:.2f} (epsilon 6.6) to {:.2f} (0.02) times the paper's".format(*quotients["paper"]) in page

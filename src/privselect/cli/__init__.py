@@ -79,6 +79,7 @@ def _app() -> typer.Typer:
     from privselect.cli.demo import demo
     from privselect.cli.design import design
     from privselect.cli.epsilon import epsilon
+    from privselect.cli.figure import figure
     from privselect.cli.noisy_max import noisy_max
     from privselect.cli.plan import plan
     from privselect.cli.schema import schema
@@ -96,7 +97,7 @@ def _app() -> typer.Typer:
         rich_markup_mode=None,
     )
     app.callback()(version)
-    for command in (demo, epsilon, delta, compare, noisy_max, plan, tune, audit, adjust, certify, verify, sign, schema, design):
+    for command in (demo, epsilon, delta, compare, noisy_max, plan, tune, audit, adjust, certify, verify, sign, schema, design, figure):
         app.command()(command)
     return app
 

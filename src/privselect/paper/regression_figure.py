@@ -1,20 +1,21 @@
-"""The figure on linear regression, drawn from its table."""
+"""The figure on linear regression: its table, and the drawing of it."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from privselect.looks import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, VERMILION, frame, styled
-from privselect.paper.tables import read_csv
-from privselect.pictures import check_picture, save_picture
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterable, Mapping
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from privselect.paper.tables import Row
 
     Curve = tuple[list[float], list[float], list[float]]
     Curves = dict[tuple[str, str, str, str], Curve]
@@ -33,13 +34,28 @@ _NAMES = {"bike": "bike", "elevators_data": "elevators", "protein": "protein", "
 _ROWS = {"unpaid": "validation as published\n(not paid for)", "paid": "validation paid for"}
 
 
-def curves_of(table: Path) -> Curves:
+@dataclass(frozen=True, slots=True)
+class RegressionPicture:
+    """Errors of four data sets under two validations: more than the bounds of a selection, and so a table and a drawer of its own."""
+
+    table: list[Row]
+
+    def rows(self) -> list[Row]:
+        """As they were measured."""
+        return self.table
+
+    def figure(self) -> Figure:
+        """Drawn."""
+        return _figure(curves_of(self.table))
+
+
+def curves_of(table: Iterable[Mapping[str, Any]]) -> Curves:
     """Epsilons, mean errors and their standard errors, by data set, validation, method and accounting.
 
     A method without a validation of its own, and non-private regression, is found under both.
     """
     found: Curves = {}
-    for row in read_csv(table):
+    for row in table:
         single = row["accounting"] == "none"
         for validation in _ROWS if single else (row["validation"],):
             key = (row["data_set"], validation, row["method"], row["accounting"])
@@ -48,12 +64,6 @@ def curves_of(table: Path) -> Curves:
             means.append(float(row["test_mse_mean"]))
             errors.append(float(row["test_mse_std"]) / float(row["repetitions"]) ** 0.5)
     return found
-
-
-def draw(table: Path, path: str | Path) -> None:
-    """Into a .png, .pdf or .svg file, which appears whole or not at all."""
-    file = check_picture(path)
-    save_picture(_figure(curves_of(table)), file)
 
 
 def _figure(curves: Curves) -> Figure:
