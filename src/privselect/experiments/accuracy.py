@@ -15,7 +15,7 @@ from privselect.experiments.accuracy_figure import draw
 from privselect.experiments.bank import stored_bank
 from privselect.experiments.banks import tell, train_banks
 from privselect.experiments.problems import load
-from privselect.experiments.regimes import Option, composition_options, law_options, laws
+from privselect.experiments.regimes import Option, fixed_options, law_options, laws
 from privselect.experiments.results import VALIDATIONS, setting_rows
 from privselect.experiments.settings import EPSILONS, REPETITIONS, SETTINGS
 from privselect.files import check_target, write_whole
@@ -78,7 +78,7 @@ def kept_options(file: Path, jobs: int) -> list[Option]:
         asked = [(epsilon, law) for epsilon in EPSILONS for law in laws()]
         with ProcessPoolExecutor(jobs) as pool:
             found = list(pool.map(law_options, *zip(*asked, strict=True)))
-            found += pool.map(composition_options, EPSILONS)
+            found += pool.map(fixed_options, EPSILONS)
         write_whole(file, as_csv([option.as_row() for one in found for option in one]))
     return [Option.from_row(row) for row in read_csv(file)]
 
