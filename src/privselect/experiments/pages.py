@@ -52,16 +52,21 @@ def filled(page: str, made: dict[str, str]) -> str:
 
 
 def noise_table(rows: Rows) -> str:
-    """Noise multipliers."""
-    names = ("untuned", "exact", "paper", "renyi", "composition")
-    body = [[f"{float(row['epsilon']):g}", row["mean"], *(_digits(row[f"{name}_noise"]) for name in names)] for row in rows]
-    return _table(["epsilon", "trials", "no tuning", "**exact**", "paper", "Rényi", "composition"], body)
+    """Noise multipliers, and how many times as many trials the exact price allows at the noise of the other bounds."""
+    body = []
+    for row in rows:
+        noise = [_digits(row[f"{name}_noise"]) for name in ("untuned", "exact", "paper", "renyi", "composition")]
+        noise[1] = f"**{noise[1]}**"
+        more = [f"{float(row[f'exact_trials_at_{name}_noise']) / float(row['mean']):,.0f} times" for name in ("paper", "renyi")]
+        body.append([row["epsilon"], f"{int(row['mean']):,}", *noise, *more])
+    heading = ["epsilon", "trials", "no tuning", "**exact**", "paper", "Rényi", "composition"]
+    return _table([*heading, "trials at the paper's noise", "at Rényi's"], body)
 
 
 def trials_table(rows: Rows) -> str:
     """Trials at equal noise, both ways."""
     names = ("exact_trials_at_paper_noise", "exact_trials_at_renyi_noise", "paper_trials_at_exact_noise", "renyi_trials_at_exact_noise")
-    body = [[f"{float(row['epsilon']):g}", row["mean"], *(_trials(row[name]) for name in names)] for row in rows]
+    body = [[row["epsilon"], f"{int(row['mean']):,}", *(_trials(row[name]) for name in names)] for row in rows]
     heading = ["epsilon", "trials", "exact, at the paper's noise", "exact, at Rényi's noise"]
     return _table([*heading, "paper, at our noise", "Rényi, at our noise"], body)
 
