@@ -16,7 +16,7 @@ from privselect.selection.selection import Selection
 from privselect.sketch import UNKNOWN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from privselect.counts.base import Count
     from privselect.mechanisms import Mechanism
@@ -30,16 +30,16 @@ MEANS = (3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0)
 _CANDIDATES = check_candidates(NOISE, SAMPLING, None, None)
 
 
-def picture() -> Picture:
+def picture(means: Sequence[float] = MEANS) -> Picture:
     """``cor:adjust`` beside ``thm:negbin``, ``thm:rdp_negbin`` and ours, for each candidate alone and for one drawn of the three."""
-    steps = {mean: allowed_steps(mean) for mean in MEANS}
+    steps = {mean: allowed_steps(mean) for mean in means}
     bounds = {"adjust": _cor_adjust, **bounds_named("paper", "renyi")}
     panels = []
     for place, noise in enumerate(NOISE):
-        alone = [(mean, _selection(_CANDIDATES.candidate(place, steps[mean][place]), mean), DELTA) for mean in MEANS]
+        alone = [(mean, _selection(_CANDIDATES.candidate(place, steps[mean][place]), mean), DELTA) for mean in means]
         panels.append(Panel(f"noise {noise:g}", "mean", "epsilon", selection_curves(alone, bounds), MEAN))
-    drawn = [(mean, _selection(_CANDIDATES.mixture(steps[mean]), mean), DELTA) for mean in MEANS]
-    del bounds["renyi"]  # of a mixture no Renyi curve is known
+    drawn = [(mean, _selection(_CANDIDATES.mixture(steps[mean]), mean), DELTA) for mean in means]
+    del bounds["renyi"]  # the accountant has no Renyi curve of a mixture
     panels.append(Panel("one of the three, drawn at random", "mean", "epsilon", selection_curves(drawn, bounds), MEAN))
     panels.append(Panel("steps of noise 2, 3 and 4, alone and tuned", "mean", "steps", tuple(_step_curves(steps)), MEAN))
     return Picture(8, "DP-SGD, q = 0.01, its noise tuned; a geometric number of trials, delta = 1e-6", tuple(panels), columns=3)
