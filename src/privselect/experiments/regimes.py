@@ -2,15 +2,18 @@
 
 ``exact``, ``paper`` and ``renyi`` release the best of K trials and differ in the accounting alone. ``composition`` pays for a fixed number
 of trials as if all were released. ``free`` is a selection that nobody pays for: the ceiling, and not private.
+
+Noise is searched for from the safe side: the exact one to a few parts in a million, those of ``paper`` and ``renyi`` to one in a thousand.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from privselect.counts import Binomial, Fixed, Geometric, Logarithmic, NegativeBinomial, Poisson
+from privselect.digits import rounded_up
 from privselect.experiments.settings import DELTA, SAMPLING, STEPS, open_training, untuned_noise
 from privselect.mechanisms import DPSGD, Gaussian
 from privselect.planning.plan import plan
@@ -79,7 +82,7 @@ def law_options(epsilon: float, count: Count) -> list[Option]:
     """
     trained = plan(open_training(), count, epsilon=epsilon, delta=DELTA)
     counted = plan(Gaussian(sigma=UNKNOWN), count, epsilon=epsilon, delta=DELTA)
-    found = [Option(epsilon, "exact", count, float(trained.value or 0.0), float(counted.value or 0.0))]
+    found = [Option(epsilon, "exact", count, cast("float", trained.value), cast("float", counted.value))]
     for regime in ("paper", "renyi"):
         noise, score_noise = trained.instead[regime], counted.instead[regime]
         if noise is not None and score_noise is not None:
@@ -97,10 +100,11 @@ def fixed_options(epsilon: float) -> list[Option]:
     options = []
     for runs in _RUNS:
         trained = DPSGD(UNKNOWN, SAMPLING, STEPS * runs)
-        noise = float(plan(trained, epsilon=epsilon, delta=DELTA).value or 0.0)
-        options += [Option(epsilon, regime, Fixed(k=runs), noise, _alone(epsilon) * math.sqrt(runs)) for regime in ("exact", "composition")]
+        noise = cast("float", plan(trained, epsilon=epsilon, delta=DELTA).value)
+        score_noise = rounded_up(_alone(epsilon) * math.sqrt(runs))  # to the digits that a table keeps
+        options += [Option(epsilon, regime, Fixed(k=runs), noise, score_noise) for regime in ("exact", "composition")]
     return options
 
 
 def _alone(epsilon: float) -> float:
-    return float(plan(Gaussian(sigma=UNKNOWN), epsilon=epsilon, delta=DELTA).value or 0.0)
+    return cast("float", plan(Gaussian(sigma=UNKNOWN), epsilon=epsilon, delta=DELTA).value)

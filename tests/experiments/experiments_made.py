@@ -1,0 +1,34 @@
+"""Small problems, settings and banks for the tests of the experiments."""
+
+import numpy as np
+
+from privselect.experiments.bank import Bank
+from privselect.experiments.problems import SIDE, Part, Problem
+from privselect.experiments.settings import Setting
+
+UNTUNED = {1.0: 1.771926, 3.0: 0.9282998}
+TINY = Setting("tiny", "made", 40, candidates=3, levels=(1, 1))
+
+
+def made_problem(_):
+    """Images of three classes: each has a bright stripe of its own."""
+    generator = np.random.default_rng(7)
+
+    def part(size):
+        labels = generator.integers(0, 3, size)
+        images = generator.uniform(0.0, 0.2, (size, SIDE, SIDE))
+        for image, label in zip(images, labels, strict=True):
+            image[8 * label : 8 * label + 8] += 0.7
+        return Part(images.reshape(size, -1), labels)
+
+    return Problem(part(80), part(30), part(60), 3)
+
+
+def made_bank(right, sizes=(50.0, 20.0, 100.0), noise=(0.9282998, 1.771926, 5.2), defaults=0.5, trivial=0.1):
+    """A bank by hand; ``defaults`` may be one number for all."""
+    return Bank(np.array(noise), np.array(right, dtype=np.float64), np.array(sizes), np.broadcast_to(defaults, (2, 2, 3)), trivial)
+
+
+def drawn_bank(generator, candidates=6):
+    """A bank of pure chance."""
+    return made_bank(np.stack([generator.integers(0, size, (3, candidates)) for size in (50, 20, 100)]))
