@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from experiments_made import UNTUNED
 
-from privselect.experiments.settings import DELTA, EPSILONS, GREATEST_NOISE, HARD, SETTINGS, SPACES, open_training, training
+from privselect.experiments import bank
+from privselect.experiments.settings import DELTA, EPSILONS, GREATEST_NOISE, HARD, SETTINGS, SPACES, Setting, open_training, training
 from privselect.planning.plan import plan
 
 
@@ -43,3 +44,12 @@ def test_the_hard_space_has_six_dimensions_of_which_some_span_a_thousand_times()
     assert len(HARD.plain()) == 6
     spans = [np.log10(one["log_uniform"][1] / one["log_uniform"][0]) for one in HARD.plain().values() if "log_uniform" in one]
     assert sum(span >= 3.0 for span in spans) >= 3
+
+
+@pytest.mark.slow
+def test_in_the_hard_space_most_candidates_fail(monkeypatch):
+    monkeypatch.setattr(bank, "DEFAULTS", ())
+    trained = bank.trained_bank(Setting("hard", "small_mnist", 1000, space="hard", candidates=16, levels=(1, 1)), 0, None)
+    accuracy = trained.test_accuracy[0]  # at the least noise
+    assert np.mean(accuracy < 0.5 * accuracy.max()) > 0.5
+    assert accuracy.max() > 0.4

@@ -13,7 +13,7 @@ from scipy.stats import binomtest, chisquare, kstest
 import privselect as ps
 from privselect.errors import ParameterError
 from privselect.tuning.rows import GRID, rows_of
-from privselect.tuning.softmax import SoftmaxDPSGD, clipped_sum, correct, noisy, poisson_sample, predict
+from privselect.tuning.softmax import SoftmaxDPSGD, clipped_sum, correct, noisy, poisson_sample, predict, predict_rows
 
 FALSE_ALARM = 1e-6  # of each statistical test below
 FEATURES, CLASSES = 5, 3
@@ -391,3 +391,18 @@ def test_features_of_any_number_type(dtype, fresh_rng):
     features = np.eye(FEATURES).astype(dtype)
     model = trainer().train(features, np.arange(FEATURES).astype(dtype), learning_rate=1.0, clip=1.0, randomness=Seeded(fresh_rng))
     assert model["weights"].dtype == np.float64
+
+
+# Rows that are prepared once, for many models on the same records.
+
+
+@given(data_sets(least=2), st.floats(1e-3, 1e3), clips)
+def test_prepared_rows_train_and_predict_as_the_records_do(data, learning_rate, clip):
+    features, given_labels = data
+    rows = rows_of(features)
+    assert rows.width == FEATURES
+    model, randomness = trainer(), Seeded(np.random.default_rng(3))
+    given = {"learning_rate": learning_rate, "clip": clip, "randomness": randomness}
+    one, other = model.train(features, given_labels, **given), model.train_rows(rows, given_labels, **given)
+    assert np.array_equal(flat(one), flat(other), equal_nan=True)
+    assert np.array_equal(predict(one, features), predict_rows(one, rows))
