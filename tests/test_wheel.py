@@ -24,6 +24,8 @@ def test_the_wheel_holds_every_module_the_marker_of_types_and_the_licence(wheel)
     names = zipfile.ZipFile(wheel).namelist()
     source = REPOSITORY / "src"
     assert {str(path.relative_to(source)) for path in source.rglob("*.py")} <= set(names)
+    assert {str(path.relative_to(source)) for path in source.rglob("*.csv")} <= set(names)  # the stored results of figure 5 among them
+    assert "privselect/paper/results/linear_regression.csv" in names
     assert "privselect/py.typed" in names
     assert any(name.endswith("licenses/LICENSE") for name in names)
 
