@@ -1,5 +1,7 @@
 """Small problems, settings and banks for the tests of the experiments."""
 
+import dataclasses
+
 import numpy as np
 
 from privselect.experiments.bank import Bank
@@ -32,3 +34,8 @@ def made_bank(right, sizes=(50.0, 20.0, 100.0), noise=(0.9282998, 1.771926, 5.2)
 def drawn_bank(generator, candidates=6):
     """A bank of pure chance."""
     return made_bank(np.stack([generator.integers(0, size, (3, candidates)) for size in (50, 20, 100)]))
+
+
+KILLED = [dataclasses.replace(TINY, name=name, candidates=4) for name in ("one", "two")]
+KILLED_REPETITIONS = 4
+KILLED_STEPS = 60

@@ -34,7 +34,7 @@ def train_banks(settings: Sequence[Setting], data: str | None, folder: Path, job
                 left = (time.monotonic() - began) * (whole / done - 1.0) / 60.0
                 tell(f"bank {place} of {len(missing)}: {setting.name}, repetition {repetition + 1}; about {left:.0f} minutes left")
         except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)  # those that are under way end; the others never begin
+            pool.shutdown(wait=False, cancel_futures=True)  # those that are under way or next end; the others never begin
             raise
 
 

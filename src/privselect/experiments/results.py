@@ -1,4 +1,9 @@
-"""From banks to what each regime gets: the mean accuracy of the released model, with confidence intervals over the repetitions."""
+"""From banks to what each regime gets: the mean accuracy of the released model, with confidence intervals over the repetitions.
+
+Repetitions differ in the private subset, the candidates and the noise. Subsets overlap where nearly all records are taken, and the test
+part is one for all: an interval tells of another such repetition, not of other data. A bank stands for its space with the candidates it
+has, so that many trials find no better one than its best.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +46,7 @@ class Outcome:
 def outcomes(banks: Sequence[Bank], options: Sequence[Option], epsilon: float, validation: str) -> list[Outcome]:
     """Every regime, each at its own best law and mean, and beside them what is not tuned at all.
 
-    A regime's option is the one that is best in the mean over the *other* repetitions, so that choosing it flatters nobody.
+    A regime's option is the one that is best in the mean over the *other* repetitions, so that no repetition chooses for itself.
     """
     found = []
     for regime in REGIMES:
