@@ -6,8 +6,7 @@ import pytest
 
 from privselect import Selection
 from privselect.counts import Binomial, Fixed, Geometric, Poisson
-from privselect.experiments import regimes
-from privselect.experiments.regimes import MOST_TRIALS, REGIMES, SELECTIONS, Option, fixed_options, law_options, laws
+from privselect.experiments.regimes import MOST_TRIALS, REGIMES, RUNS, SELECTIONS, Option, fixed_options, law_options, laws
 from privselect.experiments.settings import DELTA, EPSILONS, training
 from privselect.mechanisms import Composed, Disjoint, Gaussian
 from privselect.paper.tables import as_csv, read_csv
@@ -88,7 +87,7 @@ def test_a_law_of_each_kind_and_none_with_more_trials_in_the_mean_than_the_most(
     assert len(set(laws())) == len(laws()) == 18
     # The means are solved for by the laws themselves.
     assert max(law.expected() for law in laws()) == pytest.approx(MOST_TRIALS, rel=1e-9)
-    assert max(regimes._RUNS) == MOST_TRIALS
+    assert max(RUNS) == MOST_TRIALS
     assert Poisson(mean=MOST_TRIALS) in laws()
 
 

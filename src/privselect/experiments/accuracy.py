@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import argparse
 from concurrent.futures import ProcessPoolExecutor
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from privselect.errors import ParameterError, PrivselectError
+from privselect.counts import Fixed
+from privselect.errors import MissingExtraError, ParameterError, PrivselectError
 from privselect.experiments.accuracy_figure import draw
 from privselect.experiments.bank import stored_bank
 from privselect.experiments.banks import tell, train_banks
 from privselect.experiments.problems import load
-from privselect.experiments.regimes import Option, fixed_options, law_options, laws
+from privselect.experiments.regimes import RUNS, Option, fixed_options, law_options, laws
 from privselect.experiments.results import VALIDATIONS, setting_rows
-from privselect.experiments.settings import EPSILONS, REPETITIONS, SETTINGS
+from privselect.experiments.settings import EPSILONS, REPETITIONS, SETTINGS, untuned_noise
 from privselect.files import check_target, write_whole
 from privselect.paper.tables import as_csv, read_csv
 from privselect.parameters import check_number, shown, whole
@@ -55,8 +57,10 @@ def run(settings: Sequence[Setting], data: str | None, out: Path, work: Path, jo
     check_number("jobs", jobs, whole(1, 64))
     results, single, noise = (check_target("out", out / name) for name in (RESULTS, SINGLE, NOISE))
     pictures = {validation: check_picture(out / name) for validation, name in PICTURES.items()}
-    for problem in {setting.problem for setting in settings}:  # a missing file is told before the work begins
+    for problem in dict.fromkeys(setting.problem for setting in settings):  # what is missing is told before the work begins
         load(problem, data)
+    if any(setting.model == "network" for setting in settings) and (find_spec("torch") is None or find_spec("opacus") is None):
+        raise MissingExtraError("the networks need Opacus; install it with: pip install 'privselect[opacus]'")
     try:
         work.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -72,15 +76,24 @@ def run(settings: Sequence[Setting], data: str | None, out: Path, work: Path, jo
 
 
 def kept_options(file: Path, jobs: int) -> list[Option]:
-    """The noise of every regime under every law, found once."""
-    if not file.is_file():
+    """The noise of every regime under every law, found once; a table of other laws or budgets is made anew."""
+    kept = [Option.from_row(row) for row in read_csv(file)] if file.is_file() else []
+    if not _all_asked(kept):
         tell("finding the noise of every regime and law")
         asked = [(epsilon, law) for epsilon in EPSILONS for law in laws()]
         with ProcessPoolExecutor(jobs) as pool:
             found = list(pool.map(law_options, *zip(*asked, strict=True)))
             found += pool.map(fixed_options, EPSILONS)
         write_whole(file, as_csv([option.as_row() for one in found for option in one]))
-    return [Option.from_row(row) for row in read_csv(file)]
+        kept = [Option.from_row(row) for row in read_csv(file)]
+    return kept
+
+
+def _all_asked(options: Sequence[Option]) -> bool:
+    """Whether they are of these laws, and of trainings as they are now: the noise of one alone tells that."""
+    wanted = {(epsilon, count) for epsilon in EPSILONS for count in (*laws(), *(Fixed(k=runs) for runs in RUNS))}
+    found = {(option.epsilon, option.count) for option in options if option.regime == "exact"}
+    return found == wanted and all(option.noise == untuned_noise(option.epsilon) for option in options if option.regime == "free")
 
 
 def _rows(setting: Setting, work: Path, options: Sequence[Option]) -> tuple[list[Row], list[Row]]:
@@ -92,10 +105,11 @@ def _asked(names: str | None, data: str | None) -> list[Setting]:
     if names is None:
         return [setting for setting in SETTINGS if data is not None or setting.problem == _EVERYWHERE]
     known = {setting.name: setting for setting in SETTINGS}
-    for name in names.split(","):
+    asked = list(dict.fromkeys(names.split(",")))
+    for name in asked:
         if name not in known:
             raise ParameterError(f"`only` must be names of {', '.join(sorted(known))}, got {shown(name)}")
-    return [known[name] for name in names.split(",")]
+    return [known[name] for name in asked]
 
 
 def _place(setting: Setting) -> tuple[str, str, str, int]:

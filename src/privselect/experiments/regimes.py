@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 MOST_TRIALS = 30  # in the mean, for every regime: the same expected compute
 _MEANS = (3, 10, 30)
-_RUNS = (2, 3, 5, 10, 30)
+RUNS = (2, 3, 5, 10, 30)
 SELECTIONS = ("exact", "paper", "renyi")
 REGIMES = (*SELECTIONS, "composition", "free")
 
@@ -98,7 +98,7 @@ def fixed_options(epsilon: float) -> list[Option]:
     is little for few trials, is left to it.
     """
     options = []
-    for runs in _RUNS:
+    for runs in RUNS:
         trained = DPSGD(UNKNOWN, SAMPLING, STEPS * runs)
         noise = cast("float", plan(trained, epsilon=epsilon, delta=DELTA).value)
         score_noise = rounded_up(_alone(epsilon) * math.sqrt(runs))  # to the digits that a table keeps
