@@ -75,9 +75,9 @@ class Setting:
 SETTINGS = (
     Setting("mnist-48000", "mnist", 48_000, candidates=20, levels=(1, 2)),
     Setting("network-2400", "small_mnist", 2400, model="network", candidates=12, levels=(1, 2)),
-    Setting("mnist-20000", "mnist", 20_000, candidates=32, levels=(2, 2)),
+    Setting("mnist-20000", "mnist", 20_000, candidates=32, levels=(1, 2)),
     Setting("mnist-6000", "mnist", 6000),
-    Setting("mnist-hard-6000", "mnist", 6000, space="hard", candidates=64, levels=(2, 3)),
+    Setting("mnist-hard-6000", "mnist", 6000, space="hard", levels=(1, 3)),
     Setting("mnist-2000", "mnist", 2000),
     Setting("small-mnist-hard-2400", "small_mnist", 2400, space="hard", candidates=64),
     Setting("adult-26000", "adult", 26_000, candidates=32, levels=(1, 2)),
