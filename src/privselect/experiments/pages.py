@@ -46,8 +46,11 @@ def filled(page: str, made: dict[str, str]) -> str:
     for name, table in made.items():
         begin, end = f"<!-- {name} -->\n", f"<!-- end {name} -->"
         before, found, after = page.partition(begin)
+        _, ended, rest = after.partition(end)
+        if found and not ended:
+            raise ParameterError(f"a page must have the mark {end} after {begin.strip()}, got none")
         if found:
-            page = f"{before}{begin}{table}\n{end}{after.partition(end)[2]}"
+            page = f"{before}{begin}{table}\n{end}{rest}"
     return page
 
 
@@ -147,14 +150,15 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("folder", help="of the repository")
     folder = Path(parser.parse_args(arguments).folder)
     try:
-        for page in PAGES:
-            if not (folder / page).is_file():
-                raise ParameterError(f"`folder` must hold {page}, got {shown(str(folder))}")
+        for file in (*PAGES, STORED / TABLE, STORED / RESULTS):
+            if not (folder / file).is_file():
+                raise ParameterError(f"`folder` must hold {file}, got {shown(str(folder))}")
         made = tables(folder)
+        pages = {page: filled((folder / page).read_text(encoding="utf-8"), made) for page in PAGES}
     except PrivselectError as refusal:
         parser.error(str(refusal))
-    for page in PAGES:
-        write_whole(folder / page, filled((folder / page).read_text(), made).encode())
+    for page, text in pages.items():
+        write_whole(folder / page, text.encode())
 
 
 if __name__ == "__main__":
