@@ -18,7 +18,7 @@ EXTRAS = {"typer", "rich", "matplotlib", "torch", "opacus", "optuna", "sklearn",
 ROWS = (
     {"errors"},
     {"parameters", "interval", "literals", "digits", "entropy"},
-    {"sketch", "files"},
+    {"sketch", "files", "tables"},
     {"text", "pairs", "pictures", "looks"},
     {"counts", "mechanisms"},
     {"selection", "noisy_max", "regression"},

@@ -11,7 +11,7 @@ from privselect.experiments import accuracy, banks, problems
 from privselect.experiments.accuracy import NOISE, PICTURES, RESULTS, SINGLE, kept_options, main
 from privselect.experiments.regimes import REGIMES, Option
 from privselect.experiments.settings import EPSILONS, SETTINGS
-from privselect.paper.tables import as_csv, read_csv
+from privselect.tables import as_csv, read_csv
 
 SMALL = dataclasses.replace(TINY, name="small", problem="small_mnist")
 LAW = Geometric(mean=3)

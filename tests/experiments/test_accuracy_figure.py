@@ -7,7 +7,7 @@ from experiments_made import result_rows
 from privselect.errors import ParameterError
 from privselect.experiments import accuracy_figure
 from privselect.experiments.accuracy_figure import draw, point, series_of
-from privselect.paper.tables import as_csv
+from privselect.tables import as_csv
 
 PUBLIC = [row for row in result_rows() if row["validation"] == "public"]
 LARGE, SINGLE = ("mnist", "softmax", "plain", 6000), ("small_mnist", "softmax", "hard", 2400)

@@ -11,8 +11,8 @@ from privselect.counts import Geometric
 from privselect.experiments import headline
 from privselect.experiments.headline import EPSILONS, MEANS, PICTURE, TABLE, headline_row, main, run
 from privselect.experiments.settings import DELTA, training
-from privselect.paper.tables import read_csv
 from privselect.selection.compare import paper, renyi
+from privselect.tables import read_csv
 
 STORED = Path(__file__).parents[2] / "docs" / "experiments" / TABLE
 row_of = cache(headline_row)

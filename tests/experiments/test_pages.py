@@ -18,7 +18,7 @@ from privselect.experiments.pages import (
     tables,
     trials_table,
 )
-from privselect.paper.tables import as_csv
+from privselect.tables import as_csv
 
 HEADLINE = {
     "epsilon": "1",

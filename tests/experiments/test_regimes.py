@@ -9,8 +9,8 @@ from privselect.counts import Binomial, Fixed, Geometric, Poisson
 from privselect.experiments.regimes import MOST_TRIALS, REGIMES, RUNS, SELECTIONS, Option, fixed_options, law_options, laws
 from privselect.experiments.settings import DELTA, EPSILONS, training
 from privselect.mechanisms import Composed, Disjoint, Gaussian
-from privselect.paper.tables import as_csv, read_csv
 from privselect.selection.compare import paper, renyi
+from privselect.tables import as_csv, read_csv
 
 LESS = 1.0 / 1.01  # a hundredth less noise
 FEW = [(1.0, Geometric(mean=3)), (3.0, Poisson(mean=30))]

@@ -13,7 +13,7 @@ from privselect.experiments.pages import PAGES, STORED, filled, tables
 from privselect.experiments.regimes import MOST_TRIALS, REGIMES, Option
 from privselect.experiments.results import VALIDATIONS
 from privselect.experiments.settings import DEFAULTS, EPSILONS, GREATEST_NOISE, REPETITIONS, SETTINGS
-from privselect.paper.tables import read_csv
+from privselect.tables import read_csv
 
 ROOT = Path(__file__).parents[2]
 ALL = (*REGIMES, *(f"default_{place + 1}" for place in range(len(DEFAULTS))), "untuned")

@@ -17,9 +17,9 @@ from privselect.paper.allowed_noise import (
     trial_noise,
 )
 from privselect.paper.linear_regression import DELTA, EPSILONS, NOISE, STORED
-from privselect.paper.tables import read_csv
 from privselect.paper.tuned_regression import RIDGES, precisions
 from privselect.selection.selection import Selection
+from privselect.tables import read_csv
 
 TABLE = STORED / NOISE
 FEW = (0, 7, 14)

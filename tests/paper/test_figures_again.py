@@ -12,7 +12,7 @@ from privselect.paper.figure_files import figure_file, make_figures, write_files
 from privselect.paper.figures import picture
 from privselect.paper.linear_regression import RESULTS, STORED
 from privselect.paper.picture import Curve, Panel, Picture, Point
-from privselect.paper.tables import as_csv
+from privselect.tables import as_csv
 
 SAME = 1e-4  # of an epsilon: what our two ends are apart; another machine's last digits may lead a search elsewhere between them
 SAME_NUMBER = 0.01  # of trials or steps: the same in epsilon, which grows slowly with either

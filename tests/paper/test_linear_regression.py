@@ -20,8 +20,8 @@ from privselect.paper.linear_regression import (
     noise_rows,
 )
 from privselect.paper.regression_figure import RegressionPicture, curves_of
-from privselect.paper.tables import as_csv, read_csv
 from privselect.pictures import save_picture
+from privselect.tables import as_csv, read_csv
 
 TABLE = STORED / RESULTS
 PAGE = Path(__file__).parents[2] / "docs" / "experiments" / "linear_regression.md"

@@ -21,15 +21,15 @@ from privselect.experiments.regimes import RUNS, Option, fixed_options, law_opti
 from privselect.experiments.results import VALIDATIONS, setting_rows
 from privselect.experiments.settings import EPSILONS, REPETITIONS, SETTINGS, untuned_noise
 from privselect.files import check_target, write_whole
-from privselect.paper.tables import as_csv, read_csv
 from privselect.parameters import check_number, shown, whole
 from privselect.pictures import check_picture
+from privselect.tables import as_csv, read_csv
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from privselect.experiments.settings import Setting
-    from privselect.paper.tables import Row
+    from privselect.tables import Row
 
 RESULTS, SINGLE, NOISE = "accuracy.csv", "accuracy_repetitions.csv", "accuracy_noise.csv"
 PICTURES = {validation: f"accuracy_{validation}.png" for validation in VALIDATIONS}

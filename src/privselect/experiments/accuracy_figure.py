@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privselect.looks import BLACK, GREEN, GREY, GREY_DASHED, ORANGE, SKY, VERMILION, frame, styled
-from privselect.paper.tables import read_csv
 from privselect.pictures import check_picture, save_picture
+from privselect.tables import read_csv
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -18,15 +18,15 @@ from privselect.experiments.banks import tell
 from privselect.experiments.headline_figure import draw
 from privselect.experiments.settings import DELTA, open_training, training, untuned_noise
 from privselect.files import check_target, write_whole
-from privselect.paper.tables import as_csv
 from privselect.parameters import check_number, whole
 from privselect.pictures import check_picture
 from privselect.planning.plan import plan
 from privselect.planning.solve import NothingMeetsItError
 from privselect.sketch import UNKNOWN
+from privselect.tables import as_csv
 
 if TYPE_CHECKING:
-    from privselect.paper.tables import Row
+    from privselect.tables import Row
 
 EPSILONS = (1.0, 3.0, 8.0)
 MEANS = (10, 30, 100, 1000)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from privselect.looks import BOUNDS, frame, styled
-from privselect.paper.tables import read_csv
 from privselect.pictures import check_picture, save_picture
+from privselect.tables import read_csv
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,8 +14,8 @@ from privselect.experiments.accuracy import RESULTS
 from privselect.experiments.accuracy_figure import PROBLEMS, point, series_of
 from privselect.experiments.headline import TABLE
 from privselect.files import write_whole
-from privselect.paper.tables import read_csv
 from privselect.parameters import shown
+from privselect.tables import read_csv
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

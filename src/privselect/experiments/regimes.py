@@ -22,7 +22,7 @@ from privselect.text import parse
 
 if TYPE_CHECKING:
     from privselect.counts import Count
-    from privselect.paper.tables import Row
+    from privselect.tables import Row
 
 MOST_TRIALS = 30  # in the mean, for every regime: the same expected compute
 _MEANS = (3, 10, 30)

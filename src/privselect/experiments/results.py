@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from privselect.experiments.bank import Bank
     from privselect.experiments.regimes import Option
     from privselect.experiments.settings import Setting
-    from privselect.paper.tables import Row
+    from privselect.tables import Row
 
     Floats = NDArray[np.float64]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from privselect.paper.linear_regression import REPETITIONS, RESULTS, STORED, measure
 from privselect.paper.regression_figure import RegressionPicture
-from privselect.paper.tables import read_csv
+from privselect.tables import read_csv
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from privselect.errors import ParameterError
 from privselect.files import check_target, unwritable, write_whole
 from privselect.paper.figures import picture
-from privselect.paper.tables import as_csv
 from privselect.parameters import shown
 from privselect.pictures import check_drawing, save_picture
+from privselect.tables import as_csv
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -22,16 +22,16 @@ from privselect.paper.allowed_noise import ACCOUNTINGS, MEAN, TrialNoise, gaussi
 from privselect.paper.data_sets import load
 from privselect.paper.single_fits import corrected_ada_ssp, corrected_ops_balanced
 from privselect.paper.split_problem import split_problem
-from privselect.paper.tables import as_csv
 from privselect.paper.tuned_regression import RIDGES, Draws, Winner, draw_trials, fitted_posteriors, perturbed_outputs, winners
 from privselect.parameters import check_number, whole
 from privselect.regression.normals import normals_from
+from privselect.tables import as_csv
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from privselect.paper.split_problem import Problem
-    from privselect.paper.tables import Row
+    from privselect.tables import Row
 
 DELTA = 1e-6
 EPSILONS = tuple(0.02 * 500.0 ** (step / 15.0) for step in range(15))

@@ -10,7 +10,7 @@ from privselect.digits import rounded_down, rounded_up
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from privselect.paper.tables import Row
+    from privselect.tables import Row
 
 
 @dataclass(frozen=True, slots=True)

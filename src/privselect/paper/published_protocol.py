@@ -20,9 +20,9 @@ from privselect.paper.cross_validation import fold_errors
 from privselect.paper.data_sets import Records, load
 from privselect.paper.published_regression import published_ada_ssp, published_ops_balanced
 from privselect.paper.single_fits import corrected_ada_ssp, corrected_ops_balanced
-from privselect.paper.tables import as_csv
 from privselect.parameters import shown
 from privselect.regression.normals import normals_from
+from privselect.tables import as_csv
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from privselect.paper.tables import Row
+    from privselect.tables import Row
 
     Curve = tuple[list[float], list[float], list[float]]
     Curves = dict[tuple[str, str, str, str], Curve]
