@@ -28,6 +28,7 @@ _LINES: dict[str, tuple[str, dict[str, Any]]] = {
     "best_default": ("the luckiest of three untuned defaults", ORANGE),
     "untuned": ("a random candidate, untuned", GREY),
 }
+_MARKERS = "vosD^Px"  # two greys differ by these alone
 PROBLEMS = {"mnist": "MNIST", "adult": "Adult", "small_mnist": "MNIST, 5000 images"}
 _WIDE = 2  # settings that make a line
 
@@ -78,7 +79,7 @@ def _figure(rows: Rows) -> Figure:
             line[-1].set_title(f"other settings, epsilon {epsilon}", fontsize=10)
         line[0].set_ylabel("test accuracy of what is released")
     handles = panels[0][0].get_legend_handles_labels()
-    figure.legend(*handles, loc="outside lower center", frameon=False, fontsize=9, ncols=3, handlelength=3.2)
+    figure.legend(*handles, loc="outside lower center", frameon=False, fontsize=9, ncols=columns, handlelength=3.2)
     return figure
 
 
@@ -96,10 +97,10 @@ def _line_panel(axes: Axes, rows: Rows, settings: Sequence[tuple[str, str, str, 
 
 
 def _point_panel(axes: Axes, rows: Rows, settings: Sequence[tuple[str, str, str, int]], epsilon: str) -> None:
-    for place, (regime, (label, look)) in enumerate(_LINES.items()):
+    for place, ((regime, (label, look)), marker) in enumerate(zip(_LINES.items(), _MARKERS, strict=True)):
         means, low, high = np.array([point(rows, setting, epsilon, regime) for setting in settings]).T
         at = np.arange(len(settings)) + 0.11 * (place - 0.5 * (len(_LINES) - 1))
-        axes.errorbar(at, means, [means - low, high - means], fmt="o", markersize=4, color=look["color"], linewidth=1.2, label=label)
+        axes.errorbar(at, means, [means - low, high - means], fmt=marker, markersize=4.5, color=look["color"], linewidth=1.2, label=label)
     axes.set_xticks(range(len(settings)), [_name(setting) for setting in settings], fontsize=8)
     frame(axes)
 
