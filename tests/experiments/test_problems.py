@@ -6,7 +6,7 @@ import os
 import numpy as np
 import pytest
 
-from privselect.errors import ParameterError
+from privselect.errors import MissingExtraError, ParameterError
 from privselect.experiments import problems
 from privselect.experiments.problems import SIDE, load, pooled
 
@@ -79,6 +79,15 @@ def test_the_order_of_the_wheels_images_is_the_same_each_time(images, monkeypatc
     assert np.array_equal(one.private.features, other.private.features)
     # The labels that the real images have at these places: the order does not depend on what they show.
     assert np.array_equal(one.private.labels, images.private.labels)
+
+
+def test_without_the_wheel_it_is_asked_for(monkeypatch):
+    def absent(name):
+        raise ModuleNotFoundError(name)
+
+    monkeypatch.setattr(problems, "import_module", absent)
+    with pytest.raises(MissingExtraError, match=r"install it with: pip install 'privselect\[experiments\]'$"):
+        problems.small_mnist(None)
 
 
 def test_mnist_from_a_file(tmp_path):

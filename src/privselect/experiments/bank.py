@@ -131,7 +131,7 @@ def _key(setting: Setting, repetition: int) -> bytes:
 
 
 def _description(setting: Setting, repetition: int) -> str:
-    """All that a bank depends on but the code."""
+    """All that a bank depends on but the code and the data."""
     told: dict[str, Any] = {
         "setting": asdict(setting),
         "noise": setting.noise,
