@@ -8,6 +8,7 @@ from privselect.experiments import trainers
 from privselect.experiments.problems import SIDE, Part, pooled
 from privselect.experiments.trainers import NetworkBank, SoftmaxBank, features_of
 from privselect.tuning.randomness import Randomness
+from privselect.tuning.rows import rows_of
 from privselect.tuning.softmax import SoftmaxDPSGD, correct
 
 SEED = bytes(range(32))
@@ -53,12 +54,20 @@ def test_prepared_rows_give_what_the_built_in_trainer_gives(parts, candidate):
     assert right(SoftmaxBank(parts, 3), candidate) == by_hand
 
 
-@pytest.mark.usefixtures("quick")
 def test_rows_of_one_candidate_are_not_those_of_the_next(parts):
     bank = SoftmaxBank(parts, 3)
-    assert [right(bank, one) for one in (CANDIDATE, OTHER, CANDIDATE)] == [
-        right(SoftmaxBank(parts, 3), one) for one in (CANDIDATE, OTHER, CANDIDATE)
-    ]
+    for candidate in (
+        CANDIDATE,
+        OTHER,
+        CANDIDATE,
+        {**CANDIDATE, "scale": 2.0},
+        {**CANDIDATE, "shift": 2.0},
+        {**CANDIDATE, "exponent": 2.0},
+    ):
+        prepared, afresh = bank._prepared("test", candidate), rows_of(features_of(parts["test"], candidate))
+        assert np.array_equal(prepared.directions, afresh.directions)
+        assert np.array_equal(prepared.lengths, afresh.lengths)
+    assert bank._prepared("test", candidate) is prepared
 
 
 def test_less_noise_learns_what_there_is_to_learn(parts):
