@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 from experiments_made import KILLED, KILLED_REPETITIONS, KILLED_STEPS, TINY
 
@@ -114,3 +115,28 @@ def test_a_run_that_was_killed_goes_on_where_it_was(tmp_path, monkeypatch):
     # One that was kept and one that was trained later are what they would have been without the kill.
     for setting, repetition in (wanted[0], wanted[-1]):
         assert np.array_equal(stored_bank(tmp_path, setting, repetition).right, trained_bank(setting, repetition, None).right)
+
+
+def test_workers_end_with_the_run_that_asked_for_them(tmp_path):
+    with run(tmp_path) as process:
+        while not list(tmp_path.glob("[!.]*.npz")):
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.kill()  # the parent alone
+        process.wait()
+        ends = time.monotonic() + 120.0
+        while members(process.pid) and time.monotonic() < ends:
+            time.sleep(0.1)
+        assert not members(process.pid)
+
+
+def members(session):
+    """Processes of a session that still run; a killed parent's are nobody's children any more."""
+    return [process for process in psutil.process_iter() if _session(process) == session]
+
+
+def _session(process):
+    try:
+        return None if process.status() == psutil.STATUS_ZOMBIE else os.getsid(process.pid)
+    except (psutil.Error, ProcessLookupError):
+        return None

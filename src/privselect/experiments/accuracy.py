@@ -97,8 +97,13 @@ def _all_asked(options: Sequence[Option]) -> bool:
 
 
 def _rows(setting: Setting, work: Path, options: Sequence[Option]) -> tuple[list[Row], list[Row]]:
-    banks = [stored_bank(work, setting, repetition) for repetition in range(REPETITIONS)]
-    return setting_rows(setting, [bank for bank in banks if bank is not None], options)
+    banks = []
+    for repetition in range(REPETITIONS):
+        bank = stored_bank(work, setting, repetition)
+        if bank is None:
+            raise ParameterError(f"`work` must keep its files while they are used, got none that is whole for {setting.name}, {repetition}")
+        banks.append(bank)
+    return setting_rows(setting, banks, options)
 
 
 def _asked(names: str | None, data: str | None) -> list[Setting]:

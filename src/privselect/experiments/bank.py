@@ -66,9 +66,9 @@ def stored_bank(folder: Path, setting: Setting, repetition: int) -> Bank | None:
     """A bank that was trained before with the very same settings; None where there is none, or only a broken file."""
     try:
         with bank_file(folder, setting, repetition).open("rb") as file, np.load(file) as stored:
-            if str(stored["description"]) != _description(setting, repetition):
-                return None
-            return Bank(stored["noise"], stored["right"], stored["sizes"], stored["defaults"], float(stored["trivial"]))
+            bank = Bank(stored["noise"], stored["right"], stored["sizes"], stored["defaults"], float(stored["trivial"]))
+            same = str(stored["description"]) == _description(setting, repetition) and bank.sizes[_JUDGED.index("held")] == setting.held
+            return bank if same else None
     except Exception:  # noqa: BLE001 - a file may be broken in any way
         return None
 
