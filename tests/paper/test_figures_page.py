@@ -90,6 +90,10 @@ def test_figure_6():
     says(6, f"`cor:binomial_to_poisson` {paper}, `thm:rdp_poisson` {alone} if all is known from Rényi divergences")
     says(6, f"and {renyi} with the exact `delta_hat`, ours {ours}")
     assert renyi < paper < alone
+    means = sorted({entry.at for entry in committed(6) if entry.panel == "Poisson"})
+    below = [mean for mean in means if value(6, "Poisson", "paper", mean) < value(6, "Poisson", "renyi", mean)]
+    assert below == [mean for mean in means if mean <= max(below)]
+    says(6, f"for small means, drawn up to {max(below):g}, it is so in both")
 
 
 def test_figure_7():
