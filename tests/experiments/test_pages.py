@@ -65,9 +65,10 @@ def test_a_mark_without_its_end_is_refused_and_loses_no_page():
 
 
 def test_the_noise_and_the_trials_of_the_headline():
+    """Noise is rounded up and trials down: what is typed from a page keeps the budget."""
     noise, trials = noise_table([HEADLINE]), trials_table([HEADLINE])
-    assert cells(noise) == [["1", "1,000", "1.500", "**2.000**", "3.142", "4.000", "-", "12 times", "99 times"]]
-    assert cells(trials) == [["1", "1,000", "12,346", "99,000", "47.2", "none"]]
+    assert cells(noise) == [["1", "1,000", "1.500", "**2.001**", "3.142", "4.000", "-", "12 times", "99 times"]]
+    assert cells(trials) == [["1", "1,000", "12,345", "99,000", "47.1", "none"]]
     assert all(len(heading(table)) == len(cells(table)[0]) for table in (noise, trials))
 
 

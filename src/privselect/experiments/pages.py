@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 import argparse
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from privselect.digits import shown_down, shown_up
 from privselect.errors import ParameterError, PrivselectError
 from privselect.experiments.accuracy import RESULTS
 from privselect.experiments.accuracy_figure import PROBLEMS, point, series_of
@@ -26,6 +28,7 @@ STORED = Path("docs") / "experiments"
 PAGES = (Path("README.md"), STORED / "headline.md", STORED / "accuracy.md")
 _SHOWN = ("exact", "paper", "renyi", "composition", "free", "best_default", "untuned")
 _HEADINGS = ("exact", "paper", "Rényi", "composition", "free", "best default", "random, untuned")
+_MANY = 100.0  # trials from which on they are told as whole numbers
 
 
 def tables(folder: Path) -> dict[str, str]:
@@ -58,7 +61,7 @@ def noise_table(rows: Rows) -> str:
     """Noise multipliers, and how many times as many trials the exact price allows at the noise of the other bounds."""
     body = []
     for row in rows:
-        noise = [_digits(row[f"{name}_noise"]) for name in ("untuned", "exact", "paper", "renyi", "composition")]
+        noise = [_noise(row[f"{name}_noise"]) for name in ("untuned", "exact", "paper", "renyi", "composition")]
         noise[1] = f"**{noise[1]}**"
         more = [f"{float(row[f'exact_trials_at_{name}_noise']) / float(row['mean']):,.0f} times" for name in ("paper", "renyi")]
         body.append([row["epsilon"], f"{int(row['mean']):,}", *noise, *more])
@@ -105,7 +108,7 @@ def laws_table(rows: Rows) -> str:
     for setting, epsilon in _places(own):
         found = {row["regime"]: row for row in own if _setting(row) == setting and row["epsilon"] == epsilon}
         cells = [
-            f"`{found[regime]['count']}`, {_digits(found[regime]['noise_multiplier'])}"
+            f"`{found[regime]['count']}`, {_noise(found[regime]['noise_multiplier'])}"
             for regime in ("exact", "paper", "renyi", "composition")
         ]
         body.append([*_names(setting, epsilon), *cells])
@@ -131,12 +134,17 @@ def _gain(row: dict[str, str]) -> str:
     return f"{mean:+.2f} ({low:+.2f} to {high:+.2f})"
 
 
-def _digits(text: str) -> str:
-    return f"{float(text):.3f}" if text else "-"
+def _noise(text: str) -> str:
+    """Rounded up: somebody may type it."""
+    return shown_up(float(text), 3) if text else "-"
 
 
 def _trials(text: str) -> str:
-    return "-" if not text else "none" if float(text) == 0.0 else f"{float(text):,.1f}" if float(text) < 100.0 else f"{float(text):,.0f}"
+    """Rounded down: no more than are allowed."""
+    if not text:
+        return "-"
+    trials = float(text)
+    return "none" if trials == 0.0 else shown_down(trials, 1) if trials < _MANY else f"{math.floor(trials):,}"
 
 
 def _table(heading: list[str], body: list[list[str]]) -> str:
