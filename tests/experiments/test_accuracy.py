@@ -25,7 +25,7 @@ def options():
         noise = UNTUNED[epsilon]
         found += [Option(epsilon, regime, LAW, 1.2 * noise, 4.0) for regime in ("exact", "paper", "renyi")]
         found += [Option(epsilon, regime, Fixed(k=2), 1.3 * noise, 5.0) for regime in ("exact", "composition")]
-        found.append(Option(epsilon, "free", LAW, noise, 3.0))
+        found += [Option(epsilon, "free", count, noise, 3.0) for count in (LAW, Fixed(k=2))]
     return found
 
 

@@ -3,6 +3,7 @@
 from functools import cache
 
 import pytest
+from experiments_made import UNTUNED
 
 from privselect import Selection
 from privselect.counts import Binomial, Fixed, Geometric, Poisson
@@ -59,11 +60,12 @@ def test_a_regime_without_a_bound_for_a_law_is_missing():
 
 @pytest.mark.parametrize("runs", [2, 30])
 def test_a_fixed_number_of_runs_meets_its_budget_and_with_a_hundredth_less_noise_would_not(runs):
-    exact, composition = (option for option in found_by_runs(3.0) if option.count == Fixed(k=runs))
+    exact, composition, free = (option for option in found_by_runs(3.0) if option.count == Fixed(k=runs))
     assert_paid_for_and_not_overpaid(composition)
     # The winner is one of the outputs: the exact regime may do the same.
-    assert (exact.regime, composition.regime) == ("exact", "composition")
+    assert (exact.regime, composition.regime, free.regime) == ("exact", "composition", "free")
     assert (exact.noise, exact.score_noise) == (composition.noise, composition.score_noise)
+    assert free.noise == UNTUNED[3.0]
 
 
 def test_the_training_and_the_count_together_meet_the_budget_of_one_selection():
@@ -84,7 +86,7 @@ def test_options_survive_a_table_to_the_last_digit(tmp_path):
 
 def test_a_law_of_each_kind_and_none_with_more_trials_in_the_mean_than_the_most():
     assert {type(law).__name__ for law in laws()} == {"Geometric", "Logarithmic", "NegativeBinomial", "Poisson", "Binomial"}
-    assert len(set(laws())) == len(laws()) == 18
+    assert len(set(laws())) == len(laws()) == 6 * 5  # families and means
     # The means are solved for by the laws themselves.
     assert max(law.expected() for law in laws()) == pytest.approx(MOST_TRIALS, rel=1e-9)
     assert max(RUNS) == MOST_TRIALS

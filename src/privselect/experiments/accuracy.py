@@ -92,8 +92,8 @@ def kept_options(file: Path, jobs: int) -> list[Option]:
 def _all_asked(options: Sequence[Option]) -> bool:
     """Whether they are of these laws, and of trainings as they are now: the noise of one alone tells that."""
     wanted = {(epsilon, count) for epsilon in EPSILONS for count in (*laws(), *(Fixed(k=runs) for runs in RUNS))}
-    found = {(option.epsilon, option.count) for option in options if option.regime == "exact"}
-    return found == wanted and all(option.noise == untuned_noise(option.epsilon) for option in options if option.regime == "free")
+    found = [{(option.epsilon, option.count) for option in options if option.regime == regime} for regime in ("exact", "free")]
+    return found == [wanted, wanted] and all(option.noise == untuned_noise(option.epsilon) for option in options if option.regime == "free")
 
 
 def _rows(setting: Setting, work: Path, options: Sequence[Option]) -> tuple[list[Row], list[Row]]:

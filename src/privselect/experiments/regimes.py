@@ -87,8 +87,7 @@ def law_options(epsilon: float, count: Count) -> list[Option]:
         noise, score_noise = trained.instead[regime], counted.instead[regime]
         if noise is not None and score_noise is not None:
             found.append(Option(epsilon, regime, count, noise, score_noise))
-    # Nobody pays for the selection: each training, and each count, has the noise of one alone.
-    return [*found, Option(epsilon, "free", count, untuned_noise(epsilon), _alone(epsilon))]
+    return [*found, _free(epsilon, count)]
 
 
 def fixed_options(epsilon: float) -> list[Option]:
@@ -103,7 +102,13 @@ def fixed_options(epsilon: float) -> list[Option]:
         noise = cast("float", plan(trained, epsilon=epsilon, delta=DELTA).value)
         score_noise = rounded_up(_alone(epsilon) * math.sqrt(runs))  # to the digits that a table keeps
         options += [Option(epsilon, regime, Fixed(k=runs), noise, score_noise) for regime in ("exact", "composition")]
+        options.append(_free(epsilon, Fixed(k=runs)))
     return options
+
+
+def _free(epsilon: float, count: Count) -> Option:
+    """Nobody pays for the selection: each training, and each count, has the noise of one alone."""
+    return Option(epsilon, "free", count, untuned_noise(epsilon), _alone(epsilon))
 
 
 def _alone(epsilon: float) -> float:
