@@ -74,7 +74,8 @@ def test_the_table_of_numbers_is_true():
     found = ps.compare(ps.Selection(ps.Gaussian(sigma=4), ps.Geometric(mean=300)), delta=1e-6).as_dict()["bounds"]
     said = re.findall(r"^\| [^|]*\| \**(\d\.\d+)\** \|$", README, flags=re.MULTILINE)
     true = [found["renyi"], found["paper"], found["exact"]["upper"]]
-    assert [float(number) for number in said] == [pytest.approx(number, abs=5e-4) for number in true]
+    # Rounded up, as everything that is claimed.
+    assert all(number <= float(shown) < number + 1.001e-3 for shown, number in zip(said, true, strict=True))
 
 
 @pytest.mark.parametrize(("commands", "files"), SESSIONS)

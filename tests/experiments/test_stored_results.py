@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import t as student
 
+from privselect.digits import shown_up
 from privselect.experiments.accuracy import NOISE, RESULTS, SINGLE
 from privselect.experiments.headline import EPSILONS as HEADLINE_EPSILONS
 from privselect.experiments.headline import MEANS, TABLE
@@ -118,6 +119,22 @@ def test_what_the_page_says_of_the_headline(headline):
     thirty = column("mean") == 30
     extra = (column("renyi_noise") - column("untuned_noise")) / (column("exact_noise") - column("untuned_noise"))
     assert (extra[thirty] > 2.0).all()
-    ten = column("mean") == 10
-    times = (column("composition_noise") / column("exact_noise"))[ten]
-    assert f"at ten trials it asks for {times.min():.1f} to {times.max():.0f} times our noise" in page
+    times = {mean: (column("composition_noise") / column("exact_noise"))[column("mean") == mean] for mean in (10, 1000)}
+    said = "at ten it asks for {:.1f} to {:.0f} times our noise, at a thousand for {:.0f} to {:.0f} times"
+    assert said.format(*(end(times[mean]) for mean in (10, 1000) for end in (np.min, np.max))) in page
+    priced = [Option.from_row(row) for row in read_csv(ROOT / STORED / NOISE)]
+    two = [
+        next(one.noise for one in priced if (one.epsilon, one.regime, str(one.count)) == (e, "composition", "fixed(k=2)")) for e in EPSILONS
+    ]
+    three = [
+        [
+            one.noise
+            for one in priced
+            if (one.epsilon, one.regime) == (e, "exact") and round(one.count.expected()) == 3 and "fixed" not in str(one.count)
+        ]
+        for e in EPSILONS
+    ]
+    assert f"need a noise of {shown_up(two[0], 3)} at epsilon 1 and {shown_up(two[1], 3)} at epsilon 3" in page
+    assert "2.04 to 2.23 and 1.00 to 1.05" in page
+    assert [f"{end(noises):.2f}" for noises in three for end in (min, max)] == ["2.04", "2.23", "1.00", "1.05"]
+    assert all(max(noises) < both for noises, both in zip(three, two, strict=True))

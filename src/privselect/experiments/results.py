@@ -7,6 +7,7 @@ has, so that many trials find no better one than its best.
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -35,12 +36,16 @@ _CONFIDENCE = 0.95
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
-    """What one regime got in each repetition, and the option it took there; ``option`` is the best one over all repetitions."""
+    """What one regime got in each repetition, and the option it took there; ``option`` is the best one over all repetitions.
+
+    ``at_most`` is the mean that the best option would have if those that need more noise than the banks have could do with the greatest.
+    """
 
     regime: str
     accuracy: Floats
     chosen: tuple[str, ...] = ()
     option: Option | None = None
+    at_most: float = np.nan
 
 
 def outcomes(banks: Sequence[Bank], options: Sequence[Option], epsilon: float, validation: str) -> list[Outcome]:
@@ -50,12 +55,16 @@ def outcomes(banks: Sequence[Bank], options: Sequence[Option], epsilon: float, v
     """
     found = []
     for regime in REGIMES:
-        own = [one for one in options if (one.epsilon, one.regime) == (epsilon, regime) and one.noise <= GREATEST_NOISE]
+        asked = [one for one in options if (one.epsilon, one.regime) == (epsilon, regime)]
+        own = [one for one in asked if one.noise <= GREATEST_NOISE]
         values = np.array([option_accuracy(banks, one, validation) for one in own])
+        left_out = [dataclasses.replace(one, noise=GREATEST_NOISE) for one in asked if one.noise > GREATEST_NOISE]
         others = (values.sum(axis=1, keepdims=True) - values) / (len(banks) - 1)
         best = others.argmax(axis=0)
         accuracy = values[best, np.arange(len(banks))]
-        found.append(Outcome(regime, accuracy, tuple(str(own[place].count) for place in best), own[int(values.mean(axis=1).argmax())]))
+        means = values.mean(axis=1)
+        at_most = max([float(means.max()), *(float(option_accuracy(banks, one, validation).mean()) for one in left_out)])
+        found.append(Outcome(regime, accuracy, tuple(str(own[place].count) for place in best), own[int(means.argmax())], at_most))
     at, more = EPSILONS.index(epsilon), VALIDATIONS.index(validation)
     found += [
         Outcome(f"default_{place + 1}", np.array([bank.defaults[at, more, place] for bank in banks])) for place in range(len(DEFAULTS))
@@ -115,6 +124,7 @@ def setting_rows(setting: Setting, banks: Sequence[Bank], options: Sequence[Opti
                         "noise_multiplier": untuned_noise(epsilon) if one.option is None else one.option.noise,
                         "score_noise": "" if one.option is None or validation == "public" else one.option.score_noise,
                         **interval("accuracy", one.accuracy),
+                        "accuracy_at_most": one.at_most,
                         **interval("exact_gains", exact - one.accuracy),
                         "beats_untuned": float(np.mean(shares)),
                         "repetitions": len(banks),

@@ -110,7 +110,8 @@ class NetworkBank:
         model, optimizer, loader = private.make_private(network, optimizer, dataset, max_grad_norm=candidate["clip"])
         for features, labels in loader:
             optimizer.zero_grad()
-            cross_entropy(model(features), labels).backward()  # type: ignore[no-untyped-call]
+            loss: Any = cross_entropy(model(features), labels)
+            loss.backward()
             optimizer.step()
         return network
 
