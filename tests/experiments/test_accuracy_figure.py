@@ -37,7 +37,7 @@ def test_there_is_a_panel_for_each_series_and_one_for_all_single_settings_at_eac
         "MNIST, softmax, epsilon 3",
         "other settings, epsilon 3",
     ]
-    assert [label.get_text() for label in figure.axes[1].get_xticklabels()] == ["MNIST, 5000 images\nsoftmax, 2,400\nhard space"]
+    assert [label.get_text() for label in figure.axes[1].get_xticklabels()] == ["MNIST\n5000 images\nsoftmax, 2,400\nhard space"]
     (legend,) = figure.legends
     assert [text.get_text() for text in legend.get_texts()] == [label for label, _ in accuracy_figure._LINES.values()]
 

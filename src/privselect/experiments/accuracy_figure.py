@@ -107,4 +107,5 @@ def _point_panel(axes: Axes, rows: Rows, settings: Sequence[tuple[str, str, str,
 
 def _name(setting: tuple[str, str, str, int]) -> str:
     problem, model, space, records = setting
-    return f"{PROBLEMS[problem]}\n{model}, {records:,}" + ("\nhard space" if space == "hard" else "")
+    lines = [*PROBLEMS[problem].split(", "), f"{model}, {records:,}", *(["hard space"] if space == "hard" else [])]
+    return "\n".join(lines)
