@@ -9,6 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from composition import composition_lines
+from figures import figure_lines
 from memory import memory_lines
 from rich.console import Console
 from rich.table import Table
@@ -36,6 +37,7 @@ def main() -> None:
         *tuner_lines(),
         *noisy_max_lines(),
         *regression_lines(),
+        *figure_lines(),
     ]
     console.print(
         _table(
