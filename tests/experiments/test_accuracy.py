@@ -94,8 +94,15 @@ def test_options_are_planned_where_none_are_kept_or_those_of_another_experiment(
         [*options(), Option(1.0, "exact", Geometric(mean=4), 1.0, 1.0)],
         [dataclasses.replace(one, noise=1.01 * one.noise) if one.regime == "free" else one for one in options()],  # other trainings
     ]
-    for before in stale:
-        if before is not None:
+    for before in [
+        *stale,
+        b"\xff\xfe",
+        b"epsilon,regime\n1,exact\n",
+        b"epsilon,regime,count,noise_multiplier,score_noise\n1,exact,none,1,1\n",
+    ]:
+        if isinstance(before, bytes):
+            file.write_bytes(before)
+        elif before is not None:
             write_options(file, before)
         found = kept_options(file, 1)
         assert {(one.epsilon, one.regime, one.count) for one in found} == wanted

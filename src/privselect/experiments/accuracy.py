@@ -77,7 +77,7 @@ def run(settings: Sequence[Setting], data: str | None, out: Path, work: Path, jo
 
 def kept_options(file: Path, jobs: int) -> list[Option]:
     """The noise of every regime under every law, found once; a table of other laws or budgets is made anew."""
-    kept = [Option.from_row(row) for row in read_csv(file)] if file.is_file() else []
+    kept = _read_options(file)
     if not _all_asked(kept):
         tell("finding the noise of every regime and law")
         asked = [(epsilon, law) for epsilon in EPSILONS for law in laws()]
@@ -85,8 +85,16 @@ def kept_options(file: Path, jobs: int) -> list[Option]:
             found = list(pool.map(law_options, *zip(*asked, strict=True)))
             found += pool.map(fixed_options, EPSILONS)
         write_whole(file, as_csv([option.as_row() for one in found for option in one]))
-        kept = [Option.from_row(row) for row in read_csv(file)]
+        kept = _read_options(file)
     return kept
+
+
+def _read_options(file: Path) -> list[Option]:
+    """None where there is no such table, or only a broken one."""
+    try:
+        return [Option.from_row(row) for row in read_csv(file)]
+    except (OSError, KeyError, TypeError, ValueError):
+        return []
 
 
 def _all_asked(options: Sequence[Option]) -> bool:
