@@ -40,7 +40,7 @@ def headline_row(epsilon: float, mean: int) -> Row:
     ``paper_trials_at_exact_noise`` is the other way round, 0 where not even one trial is allowed.
     """
     found = plan(open_training(), Geometric(mean=mean), epsilon=epsilon, delta=DELTA)
-    noise = {"untuned": untuned_noise(epsilon), "exact": float(found.value or 0.0), **found.instead}
+    noise = {"untuned": untuned_noise(epsilon), "exact": found.value, **found.instead}
     row: Row = {"epsilon": epsilon, "mean": mean, **{f"{name}_noise": value for name, value in noise.items()}}
     for name in ("paper", "renyi"):
         row[f"exact_trials_at_{name}_noise"] = _trials(noise[name], epsilon, "exact")
