@@ -22,11 +22,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from privselect.errors import ParameterError, TextFormError
 from privselect.literals import Beyond, Written, read_literal
-from privselect.parameters import check_number, shortened
+from privselect.parameters import check_number, shortened, shown
 from privselect.sketch import UNKNOWN, Sketch, is_open, sketched
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from privselect.parameters import Range
 
 _REGISTRY: dict[str, type[Described]] = {}
 _LONGEST = 200_000  # characters: a law with thousands of weights still fits
@@ -157,6 +159,19 @@ def parse_number(text: str) -> Fraction | None:
     number = reader.number()
     reader.finish()
     return None if isinstance(number, Beyond) else Fraction(number)
+
+
+def read_number(name: str, text: str, allowed: Range) -> float:
+    """What was typed for ``name``, in the grammar above and in its range, or one clear sentence that shows it as it was typed."""
+    try:
+        number = parse_number(text)
+    except TextFormError:
+        number = None
+    try:
+        return check_number(name, number, allowed)
+    except ParameterError as error:
+        said, got, _ = str(error).rpartition(", got ")
+        raise ParameterError(f"{said}{got}{shown(text)}") from None
 
 
 def write_value(value: object) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from privselect.errors import ParameterError, TextFormError
-from privselect.parameters import ACCURACIES, NON_NEGATIVE, OPEN_UNIT, POSITIVE, REAL, Range, check_number, shown, whole
+from privselect.parameters import ACCURACIES, NON_NEGATIVE, OPEN_UNIT, POSITIVE, REAL, Range, shown, whole
+from privselect.text import parse, read_number
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,27 +20,27 @@ if TYPE_CHECKING:
 
 def read_delta(text: str) -> float:
     """``--delta``."""
-    return _number("delta", text, OPEN_UNIT)
+    return read_number("delta", text, OPEN_UNIT)
 
 
 def read_epsilon(text: str) -> float:
     """``--epsilon``."""
-    return _number("epsilon", text, REAL)
+    return read_number("epsilon", text, REAL)
 
 
 def read_budget(text: str | None, allowed: Range = NON_NEGATIVE) -> float | None:
     """``--epsilon`` as a budget, which may be left out."""
-    return None if text is None else _number("epsilon", text, allowed)
+    return None if text is None else read_number("epsilon", text, allowed)
 
 
 def read_accuracy(text: str | None) -> float | None:
     """``--accuracy``, which may be left out."""
-    return None if text is None else _number("accuracy", text, ACCURACIES)
+    return None if text is None else read_number("accuracy", text, ACCURACIES)
 
 
 def read_tau(text: str) -> float:
     """``--tau``."""
-    return _number("tau", text, OPEN_UNIT)
+    return read_number("tau", text, OPEN_UNIT)
 
 
 def read_cap(text: str) -> int:
@@ -49,18 +50,17 @@ def read_cap(text: str) -> int:
 
 def read_whole(name: str, text: str) -> int:
     """An option that is a whole number of at least 1; what it is for sets its other end."""
-    return int(_number(name, text, whole(1)))
+    return int(read_number(name, text, whole(1)))
 
 
 def read_mean(text: str | None) -> float | None:
     """``--mean``, which may be left out."""
-    return None if text is None else _number("mean", text, POSITIVE)
+    return None if text is None else read_number("mean", text, POSITIVE)
 
 
 def read_mechanism(text: str) -> Mechanism:
     """``--mechanism``."""
     from privselect.mechanisms import Mechanism
-    from privselect.text import parse
 
     described = _closed(parse(text))
     if not isinstance(described, Mechanism):
@@ -70,15 +70,12 @@ def read_mechanism(text: str) -> Mechanism:
 
 def read_noise(text: str) -> Mechanism | Noise:
     """``--noise``: any description; a noisy max tells what is noise on a score and what is not."""
-    from privselect.text import parse
-
     return cast("Mechanism | Noise", _closed(parse(text)))
 
 
 def read_count(text: str | None) -> Count | None:
     """``--count``, which may be left out."""
     from privselect.counts import Count
-    from privselect.text import parse
 
     if text is None:
         return None
@@ -123,18 +120,3 @@ def _closed(described: object) -> object:
     if isinstance(described, Sketch):
         raise TextFormError(f"a ? can be solved for by `privselect plan` alone, got {shown(described)}")
     return described
-
-
-def _number(name: str, text: str, allowed: Range) -> float:
-    from privselect.text import parse_number
-
-    try:
-        number = parse_number(text)
-    except TextFormError:
-        number = None
-    try:
-        return check_number(name, number, allowed)
-    except ParameterError as error:
-        # Show what was typed, number or not.
-        said, got, _ = str(error).rpartition(", got ")
-        raise ParameterError(f"{said}{got}{shown(text)}") from None

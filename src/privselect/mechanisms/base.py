@@ -99,6 +99,13 @@ class Mechanism(Described):
         asked = check_accuracy(accuracy)
         return reached(lambda accuracy: self._epsilon_within(wanted, accuracy), asked)
 
+    def epsilon_about(self, delta: ArrayLike, *, accuracy: float = ACCURACY) -> Interval:
+        """As :meth:`epsilon_at`, with the care that ``accuracy`` asks for and no more.
+
+        Quicker, proved from both sides all the same, and not refused where the ends stay further apart.
+        """
+        return self._epsilon_within(check_array("delta", delta, OPEN_UNIT), check_number("accuracy", accuracy, ACCURACIES))
+
     def _epsilon_within(self, delta: Floats, accuracy: float) -> Interval:
         brackets = self.brackets_within(accuracy)
         uppers = [bracket.upper.epsilon_at(delta, side=1) for bracket in brackets]

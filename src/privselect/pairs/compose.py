@@ -38,6 +38,7 @@ _INNER, _OUTER = 0.3, 0.6  # of the accuracy, for each of the two
 _LONG = 100_000  # runs of one step beyond which they are composed in two rounds
 _HOPELESS = 30.0  # times the accuracy: a gap that a finer lattice is not likely to close
 _PROBES = (1e-5, 1e-9, 1e-14, 1e-25)  # deltas at which the accuracy is looked at
+_FEW_DIGITS = 5e-4  # whoever asks for an accuracy no better than this asks at usual deltas: the deepest is not looked at
 _EVERYTHING = DominatingPair(np.array([]), np.array([]), 1.0, 1.0)
 
 
@@ -70,15 +71,15 @@ def compose(parts: Parts, accuracy: float = ACCURACY) -> Bracket:
         worst = next(step.bracket for step, _ in rounds if len(step.bracket.upper.p) == 0)
         return Bracket(_EVERYTHING, worst.lowers, _direction(parts))
     resolution, found = _roughly(rounds, accuracy if rounds == list(parts) else _OUTER * accuracy)
-    if all(step.on is not None or _gap(step.bracket) < accuracy for step, _ in rounds):
+    if all(step.on is not None or _gap(step.bracket, accuracy) < accuracy for step, _ in rounds):
         # Only the lattice keeps the two ends apart: look again, more finely, where that may be enough.
-        gap = _gap(found)
+        gap = _gap(found, accuracy)
         for _ in range(2):
             finer = resolution.finer(math.sqrt(0.7 * accuracy / gap)) if accuracy < gap < _HOPELESS * accuracy else None
             if finer is None:
                 break
             again = _on_lattice(rounds, finer)
-            now = _gap(again)
+            now = _gap(again, accuracy)
             if now < gap:
                 found = again
             if now > 0.8 * gap:
@@ -220,11 +221,12 @@ def _leak(parts: Pairs, only: str) -> float:
     return -math.expm1(sum(times * math.log1p(-getattr(pair, only)) for pair, times in parts))
 
 
-def _gap(bracket: Bracket) -> float:
+def _gap(bracket: Bracket, accuracy: float) -> float:
     """How far the two ends of epsilon are apart, relative, at its worst over a few deltas."""
     if not bracket.lowers:
         return math.inf
-    uppers = np.maximum(*(pair.epsilon_at(_PROBES, side=1) for pair in (bracket.upper, bracket.upper.reverse)))
-    lowers = np.maximum.reduce([pair.epsilon_at(_PROBES, side=-1) for low in bracket.lowers for pair in (low, low.reverse)])
+    probes = _PROBES if accuracy < _FEW_DIGITS else _PROBES[:-1]
+    uppers = np.maximum(*(pair.epsilon_at(probes, side=1) for pair in (bracket.upper, bracket.upper.reverse)))
+    lowers = np.maximum.reduce([pair.epsilon_at(probes, side=-1) for low in bracket.lowers for pair in (low, low.reverse)])
     known = np.isfinite(uppers) & (lowers > 0.0)
     return float((uppers[known] / lowers[known] - 1.0).max(initial=0.0))

@@ -16,6 +16,12 @@ _SMALLEST = 1e-20  # below it phi' is constant for every law with a mean up to 1
 _PANELS = 160
 
 
+def at_least(count: Count, last: int) -> list[float]:
+    """``P(K >= k)`` for k from 0 to ``last``."""
+    below = np.concatenate([[0.0], np.cumsum(np.exp(count.log_pmf(np.arange(last))))])
+    return [float(one) for one in np.clip(1.0 - below, 0.0, 1.0)]
+
+
 def chance_of_best(count: Count | None, tau: float) -> float:
     """The chance that at least one of K trials is in the best share ``tau`` of the search space; None is one trial.
 

@@ -6,17 +6,15 @@ import math
 import textwrap
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from privselect.looks import BLACK, BLUE, GREEN, VERMILION, frame, styled
 from privselect.pictures import check_picture, save_picture
+from privselect.planning.chance import at_least
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from matplotlib.figure import Figure
 
-    from privselect.counts.base import Count
     from privselect.planning.design import Design
 
     Curves = dict[str, list[float]]
@@ -33,20 +31,15 @@ _STYLES: dict[str, tuple[str, dict[str, Any]]] = {
 
 def law_curves(design: Design) -> Curves:
     """``P(K >= k)`` of the designed law and of those named ones that there are: lists of one length, with ``k`` itself."""
-    k = np.arange(math.ceil(_BEYOND * design.goal.cap) + 1)
+    last = math.ceil(_BEYOND * design.goal.cap)
     laws = {"designed": design.count, **{name: law.count for name, law in design.named.items() if law is not None}}
-    return {"k": [float(one) for one in k], **{name: _tail(law, k) for name, law in laws.items()}}
+    return {"k": [float(k) for k in range(last + 1)], **{name: at_least(law, last) for name, law in laws.items()}}
 
 
 def draw(design: Design, path: str | Path) -> None:
     """Draw :func:`law_curves` into a .png, .pdf or .svg file, which appears whole or not at all."""
     file = check_picture(path)
     save_picture(_figure(design, law_curves(design)), file)
-
-
-def _tail(law: Count, k: np.ndarray[Any, np.dtype[np.int64]]) -> list[float]:
-    below = np.concatenate([[0.0], np.cumsum(np.exp(law.log_pmf(k[:-1])))])
-    return [float(one) for one in np.clip(1.0 - below, 0.0, 1.0)]
 
 
 def _figure(design: Design, curves: Curves) -> Figure:

@@ -6,10 +6,9 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-import numpy as np
-
 from privselect.counts.base import LARGEST, Count
 from privselect.errors import ParameterError
+from privselect.pairs.compose import ACCURACY
 from privselect.parameters import OPEN_UNIT, POSITIVE, check_number, shown
 from privselect.planning.chance import chance_of_best
 from privselect.planning.instead import instead
@@ -26,11 +25,13 @@ if TYPE_CHECKING:
     from privselect.mechanisms.base import Mechanism
     from privselect.planning.axis import Axis
     from privselect.planning.question import Question
+    from privselect.planning.quickly import Quickly
 
 SHARES = (0.01, 0.05, 0.1)
 QUANTILES = (0.5, 0.9, 0.99)
 _ROUGH = 1e-2
 _ELASTICITY = 0.2  # of epsilon in the mean number of trials, about
+_ELASTICITY_NEARBY = 0.7  # of epsilon in most parameters, about
 _MOST_CLIMBED = 10**6  # trials
 _NEVER_CAPPED = 1e-12  # chance of a K that is as good as none
 
@@ -98,36 +99,52 @@ class Plan:
         return summary(self)
 
 
-def plan(mechanism: Mechanism | Sketch | str, count: Count | Sketch | str | None = None, *, epsilon: float, delta: float) -> Plan:
+def plan(
+    mechanism: Mechanism | Sketch | str,
+    count: Count | Sketch | str | None = None,
+    *,
+    epsilon: float,
+    delta: float,
+    quickly: Quickly | None = None,
+) -> Plan:
     """Solve for the one open number (``?`` in a text, ``UNKNOWN`` in Python) under a budget for everything that is released.
 
     The answer is the least safe value found at which the certified epsilon is at most the budget: the least noise, the most steps or
     trials. A number is rounded to seven digits to the safe side, and what was certified is the rounded one. A cap, along which epsilon
     rises and falls, is scanned; its answer is the greatest that meets the budget, or, where all from some cap on do, the least of these.
     ``k`` and ``n``, along which it mostly rises, are climbed from below up to the first that costs too much.
+
+    ``quickly`` is for those who wait: see there. What the other bounds would have forced is then left out.
     """
     asked = question(mechanism, count)
     budget, at = check_number("epsilon", epsilon, POSITIVE), check_number("delta", delta, OPEN_UNIT)
-    axis = asked.axis()
+    accuracy, axis = ACCURACY, asked.axis()
+    if quickly is not None:
+        accuracy, axis = quickly.accuracy, quickly.kept(axis)
+
+    def price(value: float) -> Interval:
+        return asked.whole(value).epsilon_about(at, accuracy=accuracy)
+
     if asked.hole.leaks is None:
-        return _scanned(asked, axis, budget, at)
+        return _scanned(asked, axis, budget, at, price)
     costs: dict[float, Interval] = {}
 
     def bound(value: float) -> float:
         if value not in costs:
-            costs[value] = asked.whole(value).epsilon_at(at)
+            costs[value] = price(value)
         return float(costs[value].upper)
 
-    search = Search(bound, axis, budget)
+    search = Search(bound, axis, budget) if quickly is None else Search(bound, axis, budget, accuracy, 0.1 * accuracy, to_the_last=False)
     try:
         if asked.hole.leaks == "mostly more":
             value: float = _climbed(bound, axis, budget)
         else:
-            value = search.solve(*_rough_start(asked, axis, budget, at))
+            near = None if quickly is None else quickly.start(axis)
+            value = search.solve(*(_rough_start(asked, axis, budget, at) if near is None else (near, _ELASTICITY_NEARBY)))
     except (NothingMeetsItError, AnythingMeetsItError) as error:
         raise _refusal(asked, axis, budget, at, error) from None
-    others, notes = instead(asked, search, value, at)
-    return _answer(asked, value, costs[value], budget, at, instead=others, notes=notes)
+    forced, notes = instead(asked, search, value, at) if quickly is None else ({}, {})
+    return _answer(asked, value, costs[value], budget, at, instead=forced, notes=notes)
 
 
 def checked(mechanism: Mechanism | str, count: Count | str | None = None, *, epsilon: float, delta: float) -> Plan:
@@ -154,7 +171,7 @@ def _rough_start(asked: Question, axis: Axis, budget: float, delta: float) -> tu
         return axis.start, _ELASTICITY  # what one trial leaks is composed once, and the rest is quick
 
     def roughly(value: float) -> float:
-        return float(asked.whole(value)._epsilon_within(np.asarray(delta), _ROUGH).upper)  # noqa: SLF001 - epsilon_at would try harder
+        return float(asked.whole(value).epsilon_about(delta, accuracy=_ROUGH).upper)
 
     rough = Search(roughly, axis, budget, _ROUGH, _ROUGH, to_the_last=False)
     try:
@@ -183,9 +200,9 @@ def _answer(asked: Question, value: float, cost: Interval, budget: float, delta:
     return Plan(*asked.parts(value), budget, delta, cost, asked.hole.parameter, value, texts, **more)
 
 
-def _scanned(asked: Question, axis: Axis, budget: float, delta: float) -> Plan:
+def _scanned(asked: Question, axis: Axis, budget: float, delta: float, price: Callable[[float], Interval]) -> Plan:
     least, top = _capped_range(asked)
-    stretches = runs_that(lambda cap: upper_end(asked.whole(cap), delta) <= budget, least, top)
+    stretches = runs_that(lambda cap: bool(price(cap).upper <= budget), least, top)
     endless = bool(stretches) and stretches[-1][1] == top and upper_end(together(*asked.without()), delta) <= budget
     feasible: tuple[tuple[int, int | None], ...] = (*stretches[:-1], (stretches[-1][0], None)) if endless else stretches
     if not feasible:
@@ -195,7 +212,7 @@ def _scanned(asked: Question, axis: Axis, budget: float, delta: float) -> Plan:
     if last is None and first == least:
         raise _refusal(asked, axis, budget, delta, AnythingMeetsItError(f"any from {least} on"))
     cap = first if last is None else last
-    return _answer(asked, cap, asked.whole(cap).epsilon_at(delta), budget, delta, feasible=feasible)
+    return _answer(asked, cap, price(cap), budget, delta, feasible=feasible)
 
 
 def _capped_range(asked: Question) -> tuple[int, int]:

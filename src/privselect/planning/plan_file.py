@@ -114,12 +114,16 @@ def plan_file_of(answer: Plan, declared: Declared | None = None, run: PlanFile |
     )
 
 
+def plan_text(file: PlanFile) -> str:
+    """As TOML, with a word on each part."""
+    return "\n".join(_lines(file)) + "\n"
+
+
 def write_plan(answer: Plan, path: str | Path, declared: Declared | None = None, run: PlanFile | None = None) -> None:
     """Write a plan file, whole or not at all."""
     file = check_target("out", path, (".toml",))
-    content = "\n".join(_lines(plan_file_of(answer, declared, run))) + "\n"
     try:
-        write_whole(file, content.encode("utf-8"))
+        write_whole(file, plan_text(plan_file_of(answer, declared, run)).encode("utf-8"))
     except OSError as error:
         raise unwritable("out", file, error) from None
 

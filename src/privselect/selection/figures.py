@@ -15,6 +15,7 @@ from privselect.counts.truncated import Truncated
 from privselect.errors import NotCoveredError, ParameterError
 from privselect.looks import BOUNDS as LOOKS
 from privselect.looks import frame, styled
+from privselect.pairs.compose import ACCURACY
 from privselect.parameters import OPEN_UNIT, check_number, whole
 from privselect.pictures import check_picture, save_picture
 from privselect.selection.compare import BOUNDS
@@ -41,12 +42,21 @@ _FAR = 3.0  # composition is followed until it is this many times above every ot
 _SHOWN = {name: bound for name, bound in BOUNDS.items() if name in LOOKS}  # not pointwise, which lies on the exact curve
 
 
-def comparison_curves(mechanism: Mechanism, *, delta: float, over: str, points: int = _POINTS) -> Curves:
+def comparison_curves(  # noqa: PLR0913 - the last two only for those in a hurry
+    mechanism: Mechanism,
+    *,
+    delta: float,
+    over: str,
+    points: int = _POINTS,
+    accuracy: float = ACCURACY,
+    bounds: Mapping[str, Bound] = _SHOWN,
+) -> Curves:
     """Epsilon of a selection by every bound along one axis: lists of one length, None where a bound does not apply or is infinite.
 
     ``over="mean"`` keeps the family of the law of K and runs over E K at this delta, ``over="delta"`` runs over delta. The keys are
     ``over``'s own name (the places), ``base``, ``exact_lower``, ``exact_upper`` and the names of the other bounds but pointwise, which
     lies on the exact one. Over the mean, composition ends where it is far above every other bound. A mechanism alone has only its base.
+    The exact price and the base are computed with the care that ``accuracy`` asks for; ``bounds`` are the others to look at.
     """
     at = check_number("delta", delta, OPEN_UNIT)
     size = int(check_number("points", points, whole(2, 1000)))
@@ -58,21 +68,24 @@ def comparison_curves(mechanism: Mechanism, *, delta: float, over: str, points: 
     else:
         deltas = places = _deltas(at, size)
         laws = [count] * size
-    curves: Curves = {over: list(places), "base": [], "exact_lower": [], "exact_upper": [], **{name: [] for name in _SHOWN}}
+    curves: Curves = {over: list(places), "base": [], "exact_lower": [], "exact_upper": [], **{name: [] for name in bounds}}
     for law, one in zip(laws, deltas, strict=True):
         skipped = {"composition"} if over == "mean" and _left_behind(curves) else set()
-        bounds = {name: bound for name, bound in _SHOWN.items() if name not in skipped}
-        found = {"base": _finite(base.epsilon_at(one).upper)} if law is None else bounds_at(Selection(base, law), one, bounds)
+        wanted = {name: bound for name, bound in bounds.items() if name not in skipped}
+        if law is None:
+            found = {"base": _finite(base.epsilon_about(one, accuracy=accuracy).upper)}
+        else:
+            found = bounds_at(Selection(base, law), one, wanted, accuracy)
         for name in curves.keys() - {over}:
             curves[name].append(found.get(name))
     return curves
 
 
-def bounds_at(selection: Selection, delta: float, bounds: Mapping[str, Bound]) -> dict[str, float | None]:
+def bounds_at(selection: Selection, delta: float, bounds: Mapping[str, Bound], accuracy: float = ACCURACY) -> dict[str, float | None]:
     """Epsilon at delta: ``base``, ``exact_lower``, ``exact_upper`` and each of these; None where a bound does not apply or is infinite."""
     base, count = selection.mechanism, selection.count
-    exact = selection.epsilon_at(delta)
-    found = {"base": base.epsilon_at(delta).upper, "exact_lower": exact.lower, "exact_upper": exact.upper}
+    exact = selection.epsilon_about(delta, accuracy=accuracy)
+    found = {"base": base.epsilon_about(delta, accuracy=accuracy).upper, "exact_lower": exact.lower, "exact_upper": exact.upper}
     for name, bound in bounds.items():
         try:
             found[name] = bound(base, count, delta)
@@ -93,7 +106,7 @@ def draw(mechanism: Mechanism, *, delta: float, path: str | Path, over: str | No
 def check_axis(mechanism: Mechanism, over: str | None) -> str:
     """The axis asked for, by default the mean where the law of K has one to vary and delta otherwise; or one clear sentence."""
     count = _parts(mechanism)[1]
-    varies = isinstance(count, (Truncated, Poisson, Binomial, Fixed))
+    varies = has_mean(count)
     if over is None:
         return "mean" if varies else "delta"
     if over not in AXES:
@@ -102,6 +115,11 @@ def check_axis(mechanism: Mechanism, over: str | None) -> str:
         reason = "no law of K is given" if count is None else f"a law given as {count.text_name} has no mean to vary"
         raise ParameterError(f"`over` must be delta where {reason}, got 'mean'")
     return over
+
+
+def has_mean(count: Count | None) -> bool:
+    """Whether a law of K belongs to a family that can be followed along its mean."""
+    return isinstance(count, (Truncated, Poisson, Binomial, Fixed))
 
 
 def _parts(mechanism: Mechanism) -> tuple[Mechanism, Count | None]:
@@ -157,7 +175,7 @@ def _whole_places(middle: int, size: int) -> list[int]:
 
 def _left_behind(curves: Curves) -> bool:
     """Whether composition was last seen far above every other bound; with more runs it only grows."""
-    seen = curves["composition"]
+    seen = curves.get("composition")
     if not seen:
         return False
     others = [curve[len(seen) - 1] for name, curve in curves.items() if name in {"exact_upper", "ratio", "paper", "renyi", "liu_talwar"}]
