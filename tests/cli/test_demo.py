@@ -27,9 +27,12 @@ def test_the_demonstration_releases_a_model_that_verifies_and_can_be_shown_again
         "model.npz",
         "plan.json",
         "release.json",
+        "report.html",
     }
     # A tenth is what guessing reaches; the chance that K is 1 and its candidate that bad is below 1e-3.
     assert float(re.search(r"^accuracy +(\d\.\d+)", printed.out, flags=re.MULTILINE)[1]) > 0.3
+    assert re.search(r"^report +demo/report\.html", printed.out, flags=re.MULTILINE)
+    assert "The claim holds" in (tmp_path / "demo" / "report.html").read_text()
     certificate = Certificate.read(tmp_path / "demo" / "certificate.json")
     assert certificate.total.upper <= 3.0
     assert not certificate.draft

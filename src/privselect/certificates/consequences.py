@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from privselect.certificates.claims import DIRECTION, Accuracy
 from privselect.certificates.run import together
-from privselect.certificates.statement import write_statement
-from privselect.certificates.theorems import parts_of, theorem_labels
+from privselect.certificates.statement import selects, write_statement
+from privselect.certificates.theorems import theorem_labels
 from privselect.selection import Selection
 
 if TYPE_CHECKING:
@@ -35,12 +35,8 @@ def consequences(promise: Promise, total: Total, base: Ends, run: Run | None, as
         "theorems": theorem_labels(whole, lower=total.lower is not None),
         "accuracy": Accuracy(asked=asked, gap=total.upper / total.lower - 1.0 if total.lower else None, direction=DIRECTION),
         "released": _released(promise.described(), run),
-        "withheld": _WITHHELD if _selects(whole) else _WITHHELD_ALONE,
+        "withheld": _WITHHELD if selects(whole) else _WITHHELD_ALONE,
     }
-
-
-def _selects(mechanism: Mechanism) -> bool:
-    return any(isinstance(part, Selection) for part in parts_of(mechanism))
 
 
 def _released(mechanism: Mechanism, run: Run | None) -> str:
@@ -49,5 +45,5 @@ def _released(mechanism: Mechanism, run: Run | None) -> str:
         if mechanism.count.probability_of_zero() > 0.0:
             what += ", or a fixed symbol where no trial was drawn"
     else:
-        what = "the output of the mechanism" + (", of each selection in it only the winner" if _selects(mechanism) else "")
+        what = "the output of the mechanism" + (", of each selection in it only the winner" if selects(mechanism) else "")
     return what if run is None or run.runs == 1 else f"of each of {run.runs} runs, {what}"

@@ -65,12 +65,10 @@ def _sentences(promise: Promise, total: Total, base: Ends, neighbours: str, run:
         f"{action} is (epsilon, delta)-differentially private with epsilon = {rounded_up(total.upper)} "
         f"and delta = {write_value(total.delta)}{_alone(chosen, base)}."
     )
-    selects = any(isinstance(part, Selection) for part in parts_of(chosen))
-    yield f"This holds for {_times(1 if run is None else run.runs)} on the same data, if {_assumed(chosen, selects=selects)}."
-    if any(isinstance(part, Disjoint) for part in parts_of(chosen)):
-        yield _SPLIT
-    yield from dict.fromkeys(sentence(part) for part in parts_of(chosen) for kind, sentence in _GRANTED if isinstance(part, kind))
-    if selects:
+    choice = selects(chosen)
+    yield f"This holds for {_times(1 if run is None else run.runs)} on the same data, if {_assumed(chosen, selects=choice)}."
+    yield from granted(chosen)
+    if choice:
         yield f"How the score is private: {'not declared' if declared.score is None else _quoted(declared.score)}."
     yield f"Trust model: {'not declared' if declared.trust_model is None else _quoted(declared.trust_model)}."
     yield f"Number of records: {_PUBLIC[declared.records_public]}."
@@ -80,6 +78,18 @@ def _sentences(promise: Promise, total: Total, base: Ends, neighbours: str, run:
         yield "No other access to the data was declared; any there is, is not covered."
     if run is not None and run.notes:
         yield f"Of the run: {', '.join(map(_quoted, run.notes))}."
+
+
+def selects(mechanism: Mechanism) -> bool:
+    """Whether there is a selection somewhere in it."""
+    return any(isinstance(part, Selection) for part in parts_of(mechanism))
+
+
+def granted(mechanism: Mechanism) -> Iterator[str]:
+    """What is taken for granted about its parts, a sentence for each."""
+    if any(isinstance(part, Disjoint) for part in parts_of(mechanism)):
+        yield _SPLIT
+    yield from dict.fromkeys(sentence(part) for part in parts_of(mechanism) for kind, sentence in _GRANTED if isinstance(part, kind))
 
 
 def _scores(choice: NoisyMax) -> str:

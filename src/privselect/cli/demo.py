@@ -22,6 +22,7 @@ _PICTURES = {"bounds.png": "mean", "bounds-over-delta.png": "delta"}
 def demo(out: OutFolder = Path("demo")) -> None:
     """Plan a budget of (3, 1e-5), tune a model on real handwritten digits in private, release the winner with its certificate."""
     from privselect.planning.plan_file import PlanFile, read_plan, write_plan
+    from privselect.report import write_report
     from privselect.tuning.demonstration import question
     from privselect.tuning.demonstration import test_accuracy as accuracy
     from privselect.tuning.from_plan import prepared
@@ -41,9 +42,12 @@ def demo(out: OutFolder = Path("demo")) -> None:
         release = run_prepared(prepared(read_plan(file)))
     with working("drawing"):
         _draw(release.certificate, out)
+    with working("verifying, for the report"):
+        write_report(out, promise_digest=read_plan(file).promise().digest())
     print_release(release, file, as_json=False)
     if release.candidate is not None:
         print(f"accuracy   {accuracy(release.artifact):.3f} on test digits that no trial has seen")
+    print(f"report     {out / 'report.html'}, for people: open it in a browser, or print it")
     _print_bounds(release.certificate)
 
 

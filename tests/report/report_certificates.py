@@ -1,0 +1,18 @@
+"""Certificates, each computed once."""
+
+from functools import cache
+
+import privselect as ps
+from privselect.certificates.run import Run
+
+DECLARED = ps.Declared(unit="one person", trust_model="central: the curator sees the data", records_public=True, score="public data")
+
+
+@cache
+def certified(mechanism="gaussian(sigma=4)", count=None, delta=1e-6, epsilon=None, declared=DECLARED, run=None):
+    return ps.certify(mechanism, count, delta=delta, epsilon=epsilon, declared=declared, run=run)
+
+
+@cache
+def selected(run=Run()):  # noqa: B008 - frozen
+    return certified("gaussian(sigma=4)", "geometric(mean=30)", epsilon=2.0 if run.runs == 1 else 8.0, run=run)

@@ -1,0 +1,64 @@
+"""No test finds more than is shown: not in closed form, and not where a curve is as short as verify lets pass."""
+
+import math
+
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import norm
+
+import privselect as ps
+from privselect.certificates.checks import DELTA_TOLERANCE, EPSILON_TOLERANCE
+from privselect.certificates.claims import Point, Total
+from privselect.certificates.curve import upper_curve
+from privselect.report.membership import most_found, most_guessed
+from privselect.report.words import percent_up
+
+SIGMAS = st.floats(0.15, 30.0)
+ALARMS = st.floats(1e-6, 0.999)
+
+
+def curve_of(mechanism, delta=1e-6):
+    return upper_curve(mechanism, Total(lower=None, upper=float(mechanism.epsilon_at(delta).upper), delta=delta))
+
+
+def shortened(curve):
+    """By all that verify lets pass."""
+    return tuple(Point(epsilon=point.epsilon * (1 - EPSILON_TOLERANCE), delta=point.delta * (1 - DELTA_TOLERANCE)) for point in curve)
+
+
+@given(SIGMAS, ALARMS)
+def test_the_best_test_of_a_gaussian_finds_no_more(sigma, alarms):
+    truth = norm.cdf(norm.ppf(alarms) + 1.0 / sigma)
+    curve = curve_of(ps.Gaussian(sigma=sigma))
+    for points in (curve, shortened(curve)):
+        bound = most_found(points, alarms)
+        assert truth <= bound <= 1.0
+        assert truth <= float(percent_up(bound).removesuffix("%")) / 100 * (1 + 1e-15)
+    # About fifty points leave little between them.
+    assert most_found(curve, alarms) <= truth + 0.02
+
+
+@given(SIGMAS)
+def test_the_best_guess_about_a_gaussian_is_right_no_more_often(sigma):
+    truth = norm.cdf(0.5 / sigma)
+    curve = curve_of(ps.Gaussian(sigma=sigma))
+    assert truth <= most_guessed(curve) <= truth + 0.002
+    assert truth <= most_guessed(shortened(curve))
+
+
+@given(st.floats(1e-3, 10.0), ALARMS)
+def test_randomised_response_is_met_on_both_sides(epsilon, alarms):
+    # Its trade-off is two lines, one for each order of the data sets.
+    truth = min(math.exp(epsilon) * alarms, 1.0 - math.exp(-epsilon) * (1.0 - alarms))
+    assert truth <= most_found((Point(epsilon=0.0, delta=1.0), Point(epsilon=epsilon, delta=0.0)), alarms) <= truth + 0.002 * epsilon + 1e-9
+
+
+@given(ALARMS)
+def test_more_alarms_find_no_less(alarms):
+    curve = curve_of(ps.Gaussian(sigma=2))
+    assert most_found(curve, alarms) <= most_found(curve, min(1.1 * alarms, 1.0))
+
+
+def test_a_curve_that_promises_nothing_bounds_nothing():
+    assert most_found((Point(epsilon=0.0, delta=1.0),), 0.01) == 1.0
+    assert most_guessed((Point(epsilon=700.0, delta=1.0),)) == 1.0

@@ -1,0 +1,358 @@
+"""What a page says is what the certificate says."""
+
+import json
+import os
+import re
+
+import pytest
+from page_parser import Page, assert_harmless
+from report_certificates import DECLARED, certified, selected
+
+import privselect as ps
+from privselect.certificates.claims import Composition
+from privselect.certificates.consequences import consequences
+from privselect.certificates.run import Run
+from privselect.certificates.sign import new_key, sign
+from privselect.certificates.statement import rounded_up
+from privselect.certificates.verify import verify
+from privselect.errors import CertificateError, ParameterError
+from privselect.report import write_report
+from privselect.report.membership import most_found, most_guessed
+from privselect.report.words import percent_up, times_down
+
+HOSTILE = "</q><script>alert('x')</script> \" ' & <img src=http://attack onerror=y> \u05d0\u05d1 " + 700 * "long"
+
+
+def test_the_numbers_are_those_of_the_certificate(page_of):
+    certificate = selected()
+    page, total, bounds = page_of(certificate), certificate.total, certificate.bounds
+    assert_harmless(page)
+    assert f"({rounded_up(total.upper)}, 1e-06)-differential privacy" in page.text
+    assert "which is 1 in 1,000,000." in page.text
+    assert f"epsilon 2 at delta 1e-06, of which {percent_up(total.upper / 2.0)} is used" in page.text
+    for share in (0.01, 0.05):
+        assert f"{share:.0%} at most {percent_up(most_found(certificate.curve, share))}" in page.text
+    assert f"a guess is right in at most {percent_up(most_guessed(certificate.curve))} of all cases" in page.text
+    for bound in (total.upper, bounds.paper, bounds.renyi, bounds.liu_talwar, bounds.ratio, bounds.pointwise, certificate.base.upper):
+        assert page.text.count(rounded_up(bound)) >= 1
+    assert f"{times_down(bounds.paper, total.upper)} times as much by the paper\u2019s privacy profiles" in page.text
+    assert f"costs {times_down(certificate.composition.epsilon, total.upper)} times that" in page.text
+    for text in (certificate.statement, certificate.hash, certificate.promise_hash, certificate.made, certificate.released, "one person"):
+        assert text in page.text
+    for text in (*certificate.withheld, *certificate.theorems, *verify(certificate).unprotected):
+        assert text in page.text
+
+
+def test_the_law_of_k_is_told(page_of):
+    text = page_of(selected()).text
+    law = ps.Geometric(mean=30)
+    assert "trials, in the mean 30 " in text
+    for level in (0.5, 0.9, 0.99):
+        assert f"trials, in {level:.0%} of all cases at most {law.quantile(level)} " in text
+    assert re.search(r"among the best 5% of the candidates 61\.\d%", text)  # 0.05 * 30 / (1 + 0.05 * 29)
+
+
+def test_the_same_certificate_gives_the_same_bytes(tmp_path):
+    (tmp_path / "c.json").write_text(certified().to_json())
+    pages = [write_report(tmp_path / "c.json", tmp_path / name).file.read_bytes() for name in ("a.html", "b.html")]
+    assert pages[0] == pages[1]
+
+
+def test_without_a_law_of_k_nothing_is_compared(page_of):
+    page = page_of(certified())
+    assert_harmless(page)
+    assert len(page.charts) == 1
+    assert "What others would have charged" not in page.text
+    assert "law of K" not in page.text.replace("this law of K", "")  # of what a signature protects
+    assert "On private data one computation is run. What is to be released is the output of the mechanism." in page.text
+
+
+@pytest.mark.parametrize("mechanism", ["pure(epsilon=1)", "selection(gaussian(sigma=4), geometric(mean=3))", "gaussian(sigma=0.05)"])
+def test_other_shapes_of_curves_are_drawn(page_of, mechanism):
+    page = page_of(certified(mechanism))
+    assert_harmless(page)
+    assert ("next to nothing" in page.text) == ("0.05" in mechanism)
+
+
+def test_every_chart_is_named(page_of):
+    charts = page_of(selected()).charts
+    assert [chart.find("title").text for chart in charts] == ["delta over epsilon", "the law of K", "epsilon by every bound"]
+    for chart in charts:
+        assert chart.get("role") == "img"
+        assert len(chart.find("desc").text) > 30
+
+
+@pytest.mark.parametrize(
+    ("certificate", "marks"),
+    [
+        (certified, ["A plan", "Unsigned"]),
+        (lambda: certified(declared=None), ["A draft", "A plan", "Unsigned"]),
+        (lambda: certified(run=Run(randomness="the seed 7", insecure=True)), ["Insecure", "Unsigned"]),
+        (lambda: certified(run=Run(runs=3)), ["3 runs", "Unsigned"]),
+    ],
+)
+def test_what_must_be_known_first_stands_first(page_of, certificate, marks):
+    page = page_of(certificate())
+    start, end = page.source.index("marks"), page.source.index("<nav")
+    assert re.findall(r"<strong>(.*?)</strong>", page.source[start:end]) == marks
+    grave = {"A draft", "Insecure"} & set(marks)
+    assert ('class="verdict grave"' in page.source) == bool(grave)
+    for mark in grave:
+        assert f"The claim holds, {mark.lower()}" in page.text
+
+
+def test_several_runs_are_compared_by_one(page_of):
+    certificate = selected(Run(runs=3))
+    page, one = page_of(certificate), rounded_up(selected().total.upper)
+    assert rounded_up(certificate.total.upper) in page.text
+    assert f"This is about one of the runs. The same selection, priced at the same delta: exactly, it costs {one}." in page.text
+    assert "Each of the 3 runs drew a K of its own." in page.text
+
+
+def test_signatures(tmp_path):
+    key = new_key(tmp_path / "key.pem")
+    file = tmp_path / "c.json"
+    file.write_text(sign(certified(), tmp_path / "key.pem").to_json())
+    asked = Page(write_report(file, key=key).file.read_text())
+    assert f"Signed By the key that was asked for, {key}" in asked.text
+    assert "It was held against the signer that was given." in asked.text
+    assert "protects the following" not in asked.text
+    assert "Signed, by whom?" in Page(write_report(file).file.read_text()).text
+    other = new_key(tmp_path / "other.pem")
+    assert "REFUSED" in Page(write_report(file, key=other).file.read_text()).text
+
+
+def test_another_plan_is_refused(page_of):
+    digest = certified().promise.digest()
+    assert "It was held against the plan that was given." in page_of(certified(), promise_digest=digest).text
+    assert "REFUSED" in page_of(certified("gaussian(sigma=5)"), promise_digest=digest).text
+
+
+def test_bounds_that_claim_nothing_have_no_bar(page_of):
+    page = page_of(certified("gaussian(sigma=4)", "finite({1: 1, 3: 2})"))
+    assert_harmless(page)
+    assert page.text.count("not covered") >= 3
+    assert "would have charged" not in page.text.replace("What others would have charged", "")
+    labels = [text.text for text in page.charts[2].findall("text")][::2]
+    assert labels == ["one trial alone", "exact", "ratio", "all runs released (composition)"]
+
+
+# -- what a certificate may say that is not quite so -------------------------------------------------------------------------
+
+
+def forged(certificate, **fields):
+    """With other fields, what follows from them written anew, and a hash that fits."""
+    other = certificate.model_copy(update=fields)
+    right = consequences(other.promise, other.total, other.base, other.run, other.accuracy.asked)
+    other = other.model_copy(update=right)
+    return other.model_copy(update={"hash": other.digest()})
+
+
+def test_what_is_proved_here_is_shown_where_the_claim_is_a_little_lower(page_of):
+    certificate = selected()
+    claimed = certificate.total.upper * (1 - 5e-5)  # as much as verify lets pass, for versions that round differently
+    curve = tuple(
+        point.model_copy(update={"epsilon": claimed}) if point.epsilon == certificate.total.upper else point for point in certificate.curve
+    )
+    low = forged(certificate, total=certificate.total.model_copy(update={"upper": claimed}), curve=curve)
+    assert verify(low).holds
+    assert rounded_up(claimed) != rounded_up(certificate.total.upper)
+    page = page_of(low)
+    assert f"({rounded_up(certificate.total.upper)}, 1e-06)-differential privacy" in page.text
+    assert f"= e<sup>{rounded_up(certificate.total.upper)}</sup> = 5.983," in page.source
+
+
+def test_what_others_charge_is_computed_here(page_of):
+    certificate = selected()
+    bounds = certificate.bounds.model_copy(update={"renyi": 500.0, "liu_talwar": 900.0})
+    base = certificate.base.model_copy(update={"upper": 77.0})
+    boasting = forged(certificate, bounds=bounds, base=base, composition=Composition(runs=certificate.composition.runs, epsilon=5e4))
+    assert verify(boasting).holds
+    page = page_of(boasting)
+    assert f"{times_down(certificate.bounds.renyi, certificate.total.upper)} times as much by R" in page.text
+    for boast in ("500", "900", "77.000", "50,000", "5.0000e+4"):
+        assert boast not in page.text.replace(boasting.statement, "").replace(boasting.hash, "").replace(boasting.promise_hash, "")
+
+
+def test_a_selection_inside_the_mechanism_rests_on_the_same(page_of):
+    inside = page_of(certified("selection(gaussian(sigma=4), geometric(mean=3))"))
+    for line in ("K comes from its law, and nobody learns it", "The score is part of what the guarantee of a trial covers"):
+        assert line in inside.text
+    assert "how the score is private" in inside.text
+    assert "What is to be released is the output of the best-scoring trial alone." in inside.text
+    composed = page_of(certified("composed(gaussian(sigma=4), selection(gaussian(sigma=8), geometric(mean=3)))"))
+    assert "of each selection in it only the winner" in composed.text
+    assert "K comes from its law" in composed.text
+    alone = page_of(certified())
+    assert "K comes from its law" not in alone.text
+    assert "What is protected is one record." in alone.text
+    disjoint = page_of(certified("disjoint(gaussian(sigma=4), laplace(scale=4))"))
+    assert "Parts of the data that are disjoint share no record" in disjoint.text.replace(certified().statement, "")
+
+
+@pytest.mark.parametrize("delta", [5e-324, 1e-310, 1e-300])
+def test_the_least_delta_is_told(page_of, delta):
+    certificate = ps.certify("pure(epsilon=1)", delta=delta, declared=DECLARED)
+    assert re.search(r"1 in \d\.\d+e\+3\d\d", page_of(certificate).text)
+
+
+def test_words_of_versions_are_quoted(page_of):
+    certificate = certified()
+    versions = certificate.versions.model_copy(update={"python": "3. Audited by the authority"})
+    assert ">3. Audited by the authority</q>" in page_of(forged(certificate, versions=versions)).source
+
+
+def test_a_fixed_number_of_trials_is_no_secret(page_of):
+    page = page_of(ps.certify("pure(epsilon=0.1)", "fixed(k=1)", delta=1e-6, declared=DECLARED))
+    assert "On private data 1 trial is run." in page.text
+    assert "stays secret" not in page.text
+
+
+def test_a_folder_cannot_choose_what_is_overwritten(tmp_path):
+    folder = released(tmp_path / "run", certified(run=Run()))
+    precious = tmp_path / "precious"
+    precious.write_text("precious")
+    (folder / "report.html").symlink_to(precious)
+    with pytest.raises(ParameterError, match="is a link"):
+        write_report(folder)
+    assert precious.read_text() == "precious"
+
+
+def test_a_release_beside_a_plan_is_refused(tmp_path):
+    with pytest.raises(ParameterError, match=r"a certificate beside release\.json must be of a run, got one of a plan"):
+        write_report(released(tmp_path / "run", certified()))
+
+
+@pytest.mark.parametrize("name", ["release.json", "certificate.json"])
+def test_what_is_no_file_is_not_waited_for(tmp_path, name):
+    folder = released(tmp_path / "run", certified(run=Run()))
+    (folder / name).unlink()
+    os.mkfifo(folder / name)
+    with pytest.raises(ParameterError, match="must be a regular file"):
+        write_report(folder)
+
+
+# -- refused ---------------------------------------------------------------------------------------------------------------
+
+
+def changed(certificate, **fields):
+    return json.dumps({**json.loads(certificate.to_json()), **fields})
+
+
+def test_a_refused_certificate_is_refused_in_large_letters_and_nothing_of_it_repeated(page_of):
+    total = {"lower": 0.1, "upper": 0.2, "delta": 1e-6}
+    page = page_of(changed(selected(), total=total))
+    assert_harmless(page)
+    assert '<p class="headline">REFUSED</p>' in page.source
+    assert "the claimed epsilon 0.2 is too small" in page.text
+    for claimed in ("differential privacy", "one person", "geometric", "The claim holds", certified().hash):
+        assert claimed not in page.text
+
+
+@pytest.mark.parametrize("text", ["<script>\u202e\u0000</script>", 3000 * "x", "two\nlines", "\u2800"])
+def test_hidden_text_in_a_certificate_is_refused_and_not_shown(page_of, text):
+    promise = json.loads(certified().to_json())["promise"]
+    promise["declared"]["unit"] = text
+    page = page_of(changed(certified(), promise=promise))
+    assert_harmless(page)
+    assert "REFUSED" in page.text
+    assert page.text.isprintable()
+
+
+def test_an_unknown_field_with_a_hostile_name_stays_text(page_of):
+    page = page_of(changed(certified(), **{HOSTILE: 1}))
+    assert_harmless(page)
+    assert "REFUSED" in page.text
+
+
+# -- strangers -------------------------------------------------------------------------------------------------------------
+
+
+def test_hostile_words_in_a_certificate_that_verifies_stay_words(page_of):
+    words = HOSTILE[:999]
+    declared = ps.Declared(unit=words, trust_model=words, records_public=False, score=words, not_covered=(words, "<b>"))
+    page = page_of(certified(declared=declared, run=Run(randomness=words, insecure=True, notes=(words,))))
+    assert_harmless(page)
+    assert page.text.count(" ".join(words.split())) >= 6
+    assert page.attributes("dir").count("auto") >= 6
+
+
+def released(folder, issued, **said):
+    folder.mkdir(exist_ok=True)
+    (folder / "certificate.json").write_text(issued.to_json())
+    plain = {"version": 1, "fallback": False, "candidate": {"rate": 0.5}, "score": 0.25, "artifact": None, "certificate": issued.hash}
+    (folder / "release.json").write_text(json.dumps({**plain, **said}))
+    return folder
+
+
+def test_a_released_folder_shows_what_was_released(tmp_path):
+    folder = released(tmp_path / "run", certified(run=Run()), artifact="model.npz")
+    report = write_report(folder)
+    page = Page(report.file.read_text())
+    assert report.file == folder / "report.html"
+    assert "candidate rate = 0.5 score of the winner 0.25 file model.npz" in page.text
+
+
+def test_a_fallback_is_called_one(tmp_path):
+    page = Page(write_report(released(tmp_path / "run", certified(run=Run()), fallback=True, candidate=None, score=None)).file.read_text())
+    assert "no trial was drawn or all failed, and which of the two stays secret" in page.text
+
+
+def test_hostile_words_in_a_release_stay_words(tmp_path):
+    words = HOSTILE + "\u202e\u0000\ud800\n"
+    folder = released(tmp_path / "run", certified(run=Run()), candidate={words: [words, {words: None}]}, artifact=words.replace("/", ""))
+    page = Page(write_report(folder).file.read_text(encoding="utf-8"))
+    assert_harmless(page)
+    assert "No hash and no signature covers that file: anyone can change it." in page.text
+    assert page.text.isprintable()
+    assert r"\u202e\u0000\ud800\u000a" in page.text
+
+
+@pytest.mark.parametrize(
+    ("said", "complaint"),
+    [
+        ({"certificate": "sha256:" + 64 * "0"}, "must name the certificate beside it"),
+        ({"version": 2}, "of version 1"),
+        ({"candidate": [1]}, "must hold a candidate"),
+        ({"score": "high"}, "must hold a candidate"),
+        ({"score": True}, "must hold a candidate"),
+        ({"score": float("nan")}, "must hold a candidate"),
+        ({"artifact": "../elsewhere"}, "must hold a candidate"),
+    ],
+)
+def test_a_release_that_does_not_fit_is_refused(tmp_path, said, complaint):
+    folder = released(tmp_path / "run", certified(run=Run()), **said)
+    with pytest.raises(ParameterError, match=complaint):
+        write_report(folder)
+    assert not (folder / "report.html").exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"[", b"\xff", b"[]", b"[" * 100_000, b" " * 2_000_001])
+def test_a_release_that_is_no_json_is_refused(tmp_path, content):
+    folder = released(tmp_path / "run", certified(run=Run()))
+    (folder / "release.json").write_bytes(content)
+    with pytest.raises(ParameterError, match=r"release\.json must"):
+        write_report(folder)
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"version": 2}', "no json"])
+def test_what_cannot_be_judged_has_no_page(tmp_path, content):
+    (tmp_path / "c.json").write_text(content)
+    with pytest.raises(CertificateError):
+        write_report(tmp_path / "c.json")
+    assert not (tmp_path / "c.html").exists()
+
+
+def test_the_certificate_is_never_written_over(tmp_path):
+    file = tmp_path / "c.html"
+    file.write_text(certified().to_json())
+    for out in (None, file, tmp_path / "." / "c.html"):
+        with pytest.raises(ParameterError, match="another file than the certificate"):
+            write_report(file, out)
+    assert file.read_text() == certified().to_json()
+
+
+def test_a_page_is_for_people_who_declare(page_of):
+    text = page_of(certified(declared=ps.Declared(unit=DECLARED.unit))).text
+    assert "Not declared: the trust model and whether the number of records is public." in text
+    assert text.count("not declared") >= 2
