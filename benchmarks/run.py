@@ -21,6 +21,7 @@ from tuner import tuner_lines
 from noisy_max import noisy_max_lines
 from planning import planning_lines
 from regression import regression_lines
+from web import web_lines
 
 REPORT = Path("build") / "bench.json"
 
@@ -38,6 +39,7 @@ def main() -> None:
         *noisy_max_lines(),
         *regression_lines(),
         *figure_lines(),
+        *web_lines(),
     ]
     console.print(
         _table(

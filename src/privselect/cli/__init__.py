@@ -82,7 +82,9 @@ def _app() -> typer.Typer:
     from privselect.cli.figure import figure
     from privselect.cli.noisy_max import noisy_max
     from privselect.cli.plan import plan
+    from privselect.cli.report import report
     from privselect.cli.schema import schema
+    from privselect.cli.serve import serve
     from privselect.cli.sign import sign
     from privselect.cli.tune import tune
     from privselect.cli.verify import verify
@@ -97,7 +99,25 @@ def _app() -> typer.Typer:
         rich_markup_mode=None,
     )
     app.callback()(version)
-    for command in (demo, epsilon, delta, compare, noisy_max, plan, tune, audit, adjust, certify, verify, sign, schema, design, figure):
+    for command in (
+        demo,
+        epsilon,
+        delta,
+        compare,
+        noisy_max,
+        plan,
+        tune,
+        audit,
+        adjust,
+        certify,
+        verify,
+        report,
+        sign,
+        schema,
+        design,
+        figure,
+        serve,
+    ):
         app.command()(command)
     return app
 

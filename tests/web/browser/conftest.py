@@ -1,0 +1,143 @@
+"""A real Chromium on the real page. Nothing but the server on this machine can be reached."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from playwright.sync_api import expect, sync_playwright
+
+import privselect
+
+CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
+HERE = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"  # no other address can be reached
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", HERE]
+QUICK = {"mechanism": "gaussian(sigma=4)", "count": "geometric(mean=30)", "epsilon": "?", "delta": "1e-6"}
+
+expect.set_options(timeout=30_000)
+
+
+class Planner:
+    """The page as a reader sees it."""
+
+    def __init__(self, page, url):
+        self.page, self.url = page, url
+        self.console, self.failures, self.requested = [], [], []
+        page.on("console", lambda message: self.console.append(message.text) if message.type in {"error", "warning"} else None)
+        page.on("pageerror", lambda error: self.failures.append(str(error)))
+        page.on("request", lambda request: self.requested.append(request.url))
+
+    def open(self, question=None, *, fragment=None):
+        """With a question in its address, or with what the page asks by itself."""
+        if question is not None:
+            fragment = "#" + "&".join(f"{field}={quote(text or '')}" for field, text in question.items())
+        self.page.goto(self.url + (fragment or ""))
+        return self
+
+    def at(self, name):
+        return self.page.locator(f"#{name}")
+
+    def is_answered(self):
+        expect(self.at("answer")).to_have_attribute("data-state", "fresh")
+        return self
+
+    def is_complete(self):
+        """Answer, charts and table belong to the question on the screen."""
+        self.is_answered()
+        for name in ("mean-chart", "profile-chart", "law-chart", "compare"):
+            expect(self.at(name)).to_have_attribute("data-state", "fresh")
+        return self
+
+    def is_old(self):
+        expect(self.at("answer")).to_have_attribute("data-state", "old")
+        return self
+
+    @property
+    def sentence(self):
+        return self.at("sentence").inner_text()
+
+    @property
+    def state(self):
+        """Everything that was put into the form."""
+        return (
+            self.page.locator("form")
+            .locator("select, input[type=text], textarea")
+            .evaluate_all("all => all.map(one => [one.id, one.value])")
+        )
+
+    def picture(self, name):
+        """The pixels of a chart."""
+        return self.page.locator(f"#{name}-chart canvas").evaluate("canvas => canvas.toDataURL()")
+
+    def message_beside(self, name):
+        """What stands beside a field, by the way a screen reader finds it."""
+        described = self.at(name).get_attribute("aria-describedby").split()
+        return self.at(next(place for place in described if place.endswith("-message")))
+
+    def copied(self, button):
+        self.at(button).click()
+        expect(self.at(button)).to_have_text("Copied")
+        return self.page.evaluate("navigator.clipboard.readText()")
+
+    def downloaded(self, button, folder):
+        with self.page.expect_download() as download:
+            self.at(button).click()
+        path = folder / download.value.suggested_filename
+        download.value.save_as(path)
+        return path
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    """Not skipped where there is none: then the page was not tested."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def planners(chromium):
+    """Makes pages: ``planners(url, **options of the context)``."""
+    made = []
+
+    def make(url, **options):
+        context = chromium.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
+        context.grant_permissions(["clipboard-read", "clipboard-write"], origin=url.rstrip("/"))
+        planner = Planner(context.new_page(), url)
+        made.append((context, planner))
+        return planner
+
+    yield make
+    for context, planner in made:
+        context.close()
+        assert planner.failures == []
+        assert [address for address in planner.requested if not address.startswith((planner.url, "blob:"))] == []
+
+
+@pytest.fixture
+def planner(planners, server):
+    return planners(server.url)
+
+
+@pytest.fixture
+def quick():
+    """A question that is answered at once."""
+    return dict(QUICK)
+
+
+@pytest.fixture
+def run():
+    """Runs Python, or a `privselect` command, as one does who took something from the page."""
+
+    def run(*words):
+        if words[0] == "privselect":
+            words = ("-c", "from privselect.cli import main; main()", *words[1:])
+        environment = {**os.environ, "PYTHONPATH": str(Path(privselect.__file__).parent.parent)}
+        done = subprocess.run([sys.executable, *map(str, words)], env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run

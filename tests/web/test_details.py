@@ -1,0 +1,153 @@
+"""Curves, rows and files of a question that has its answer."""
+
+import json
+import tomllib
+
+import pytest
+
+import privselect as ps
+from privselect.planning.plan_file import read_plan
+from privselect.web.asked import RefusedError
+from privselect.web.limits import MOST_DESIGNED
+from privselect.web.work import work
+
+DPSGD = "dpsgd(noise_multiplier={}, sampling_probability=1024/60000, steps=600)"
+
+
+@pytest.fixture(scope="module")
+def settled():
+    asked = {"mechanism": DPSGD.format("?"), "count": "geometric(mean=30)", "epsilon": "1", "delta": "1e-5"}
+    return {**asked, "value": work("answer", asked)["value"]}
+
+
+def test_curves_enclose_the_exact_price(settled):
+    found = work("curves", settled)
+    trial = ps.parse(DPSGD.format(settled["value"]))
+    along = found["mean"]
+    assert len({len(values) for values in along.values()}) == 1
+    assert any(abs(x - 30) < 1e-9 for x in along["x"])
+    for place in (0, 5, -1):
+        exact = ps.Selection(trial, ps.Geometric(mean=along["x"][place])).epsilon_at(delta=1e-5)
+        assert along["exact_lower"][place] <= exact.upper
+        assert exact.lower <= along["exact"][place]
+    for name in ("paper", "renyi", "composition"):
+        others = [(mine, other) for mine, other in zip(along["exact"], along[name], strict=True) if other is not None]
+        assert len(others) > 3
+        assert all(mine <= other * (1 + 2e-3) for mine, other in others)  # both are within the page's accuracy
+    profile = found["profile"]
+    assert 1e-5 in profile["delta"]
+    for place in (0, 6, -1):
+        exact = ps.Selection(trial, ps.Geometric(mean=30)).epsilon_at(delta=profile["delta"][place])
+        assert profile["exact_lower"][place] <= exact.upper
+        assert exact.lower <= profile["exact"][place]
+    assert all(base <= exact for base, exact in zip(profile["base"], profile["exact"], strict=True))
+
+
+@pytest.mark.parametrize(
+    ("count", "note"),
+    [
+        (None, "there is one trial"),
+        ("finite({1: 1, 3: 2})", "a law given as finite has no mean to vary"),
+        pytest.param("fixed(k=2)", "takes too long", marks=pytest.mark.slow),
+    ],
+)
+def test_why_there_is_no_curve_along_the_mean(count, note):
+    found = work("curves", {"mechanism": "gaussian(sigma=4)", "count": count, "epsilon": "?", "delta": "1e-6", "value": 2.0})
+    assert found["mean"] is None
+    assert note in found["mean_note"]
+    assert len(found["profile"]["delta"]) >= 5
+
+
+def test_rows_say_what_others_charge_and_force(settled):
+    found = work("compare", settled)
+    rows = {row["name"]: row for row in found["rows"]}
+    assert list(rows) == ["exact", "paper", "renyi", "composition", "base"]
+    assert rows["exact"]["ratio"] == 1.0
+    assert rows["exact"]["instead"] == settled["value"]
+    # The published numbers of docs/experiments/headline.md.
+    assert rows["paper"]["instead"] == pytest.approx(3.715, rel=2e-3)
+    assert rows["renyi"]["instead"] == pytest.approx(4.172, rel=2e-3)
+    assert rows["composition"]["instead"] == pytest.approx(8.588, rel=2e-3)
+    assert rows["base"]["epsilon"] < rows["exact"]["epsilon"] < rows["paper"]["epsilon"] < rows["renyi"]["epsilon"]
+
+
+def test_rows_of_one_trial_and_of_laws_without_other_bounds():
+    rows = work("compare", {"mechanism": "gaussian(sigma=4)", "count": None, "epsilon": "?", "delta": "1e-6", "value": 1.1})["rows"]
+    assert [row["note"] for row in rows[1:4]] == ["one trial alone: no law of K was given"] * 3
+    asked = {"mechanism": "gaussian(sigma=4)", "count": "finite({1: 1, 3: 2})", "epsilon": "?", "delta": "1e-6", "value": 2.0}
+    rows = {row["name"]: row for row in work("compare", asked)["rows"]}
+    assert rows["paper"]["epsilon"] is None
+    assert "no bound for finite K" in rows["paper"]["note"]
+
+
+def test_the_plan_file_holds_question_and_answer(settled, tmp_path):
+    text = work("plan", settled)
+    assert tomllib.loads(text)["asked"]["mechanism"] == settled["mechanism"]
+    file = tmp_path / "plan.toml"
+    file.write_text(text)
+    again = read_plan(file).plan()
+    assert again.cost.upper <= 1.0
+    assert str(settled["value"]) in str(again.mechanism)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [("?", "1e-6"), ("2", "?")])
+def test_a_plan_of_what_was_evaluated_is_met_too(epsilon, delta, tmp_path):
+    asked = {"mechanism": "laplace(scale=2)", "count": "poisson(mean=10)", "epsilon": epsilon, "delta": delta}
+    file = tmp_path / "plan.toml"
+    file.write_text(work("plan", {**asked, "value": work("answer", asked)["value"]}))
+    found = read_plan(file).plan()
+    assert found.cost.upper <= found.epsilon
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 2.1, 2.843])
+@pytest.mark.parametrize(("mechanism", "count"), [("gaussian(sigma=4)", "geometric(mean=30)"), (DPSGD.format(2.8), "poisson(mean=10)")])
+def test_a_delta_that_was_asked_for_can_be_planned_and_certified(mechanism, count, epsilon):
+    asked = {"mechanism": mechanism, "count": count, "epsilon": epsilon, "delta": "?"}
+    value = work("answer", asked)["value"]
+    assert "version = 1" in work("plan", {**asked, "value": value})
+    assert ps.Selection(ps.parse(mechanism), ps.parse(count)).delta_at(epsilon).lower <= value
+
+
+def test_a_plan_above_its_budget_is_refused(settled):
+    with pytest.raises(RefusedError, match="the plan must meet its budget"):
+        work("plan", {**settled, "value": 2.0})
+
+
+def test_the_certificate_is_a_draft_that_verifies(settled):
+    text = work("certificate", settled)
+    assert json.loads(text)["draft"] is True
+    verdict = ps.verify(text)
+    assert verdict.holds
+    assert verdict.draft
+
+
+DESIGN = {"mechanism": "gaussian(sigma=4)", "epsilon": 2.0, "delta": "1e-6", "tau": 0.01, "cap": "30", "mean": 15}
+
+
+def test_a_designed_law_keeps_the_budget():
+    found = work("design", DESIGN)
+    law = ps.parse(found["count"])
+    assert ps.Selection(ps.Gaussian(sigma=4), law).epsilon_at(delta=1e-6).upper <= 2.0
+    assert law.expected() <= 15
+    assert found["chance"] >= max(named["chance"] for named in found["named"].values() if named is not None)
+    again = work("answer", {"mechanism": "gaussian(sigma=4)", "count": found["count"], "epsilon": "?", "delta": "1e-6"})
+    assert again["trials"]["chance_of_best"]["0.01"] == pytest.approx(found["chance"], rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("mechanism", "gaussian(sigma=?)", "no number of the mechanism may be open"),
+        ("cap", MOST_DESIGNED + 1, f"`cap` must be a whole number >= 1 and <= {MOST_DESIGNED}"),
+        ("cap", "2.5", "`cap` must be a whole number"),
+        ("tau", "1", "`tau` must be in (0, 1), got '1'"),
+        ("mean", "0", "`mean` must be in (0, inf), got '0'"),
+        ("epsilon", "?", "`epsilon` must be in (0, inf), got '?'"),
+        ("delta", "x", "`delta` must be in (0, 1), got 'x'"),
+    ],
+)
+def test_a_design_names_the_field_it_refuses(field, value, message):
+    with pytest.raises(RefusedError) as refused:
+        work("design", {**DESIGN, field: value})
+    assert refused.value.field == field
+    assert message in str(refused.value)
