@@ -13,13 +13,15 @@ DIFFPRIVLIB_BIN := .venv-diffprivlib/bin
 DIFFPRIVLIB_STAMP := .venv-diffprivlib/.installed
 ENGINES_STAMP := .venv/.installed-engines
 BENCH_STAMP := .venv/.installed-bench
+WEB_STAMP := .venv/.installed-web
+AXE := build/npm/node_modules/axe-core/axe.min.js
 
 # Each worker is one process: more threads inside it would only compete.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 TEST := $(ONE_THREAD) $(BIN)/pytest -n $(JOBS)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all test-opacus test-diffprivlib test-engines soak lint format bench experiments clean
+.PHONY: help install demo test test-all test-opacus test-diffprivlib test-engines test-web soak lint format bench experiments clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-16s %s\n", $$1, $$2}' Makefile
@@ -37,18 +39,19 @@ $(STAMP): pyproject.toml
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
-demo: install  ## the main job: plan a budget, tune a model on real digits in private, certify and verify; into demo/
+demo: install  ## the main job: plan a budget, tune a model on real digits in private, certify, verify and report; into demo/
 	$(BIN)/privselect demo
 	$(BIN)/privselect verify demo/certificate.json --plan demo.toml
 
 test: install  ## the tests, in a few minutes
 	$(TEST)
 
-test-all: install  ## what `make test` leaves out: slow tests, Opacus, diffprivlib, Dask and Ray, a tenth of the long campaigns
+test-all: install  ## what `make test` leaves out: slow tests, Opacus, diffprivlib, Dask and Ray, the browser, a tenth of the long campaigns
 	$(TEST) -m slow
 	$(MAKE) test-opacus
 	$(MAKE) test-diffprivlib
 	$(MAKE) test-engines
+	$(MAKE) test-web
 	$(MAKE) soak SOAK=0.1
 
 test-opacus: $(OPACUS_STAMP)  ## against real training runs of Opacus, which this installs
@@ -77,6 +80,18 @@ $(ENGINES_STAMP): $(STAMP)
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[dask,ray]'
 	@touch $@
 
+# One process: the pages are to be quick, and each test would wait for the other's.
+test-web: $(WEB_STAMP)  ## the planner page and the report in a real Chromium, and the whole API; installs Playwright, axe-core and Schemathesis
+	$(ONE_THREAD) AXE=$(CURDIR)/$(AXE) $(BIN)/pytest -m browser
+
+$(WEB_STAMP): $(STAMP)
+	@command -v chromium >/dev/null || { echo "error: the tests of the page need Chromium; on Debian: apt-get install chromium" >&2; exit 1; }
+	@command -v npm >/dev/null || { echo "error: the tests of the page need npm, for axe-core; on Debian: apt-get install npm" >&2; exit 1; }
+	@echo "installing Playwright, axe-core and Schemathesis"
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[test-web]'
+	@npm install --silent --no-audit --no-fund --prefix build/npm axe-core@4
+	@touch $@
+
 $(BENCH_STAMP): $(STAMP)
 	@echo "installing prv-accountant into .venv"
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[bench]'
@@ -94,7 +109,7 @@ format: install  ## let ruff rewrite the files
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-bench: $(BENCH_STAMP) $(OPACUS_STAMP)  ## speed, memory and tightness against the other accountants
+bench: $(BENCH_STAMP) $(OPACUS_STAMP) $(WEB_STAMP)  ## speed, memory and tightness against the other accountants
 	$(ONE_THREAD) $(BIN)/python benchmarks/run.py
 
 # What was trained is kept in experiments/, so a run that was stopped goes on from there.

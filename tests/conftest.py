@@ -23,6 +23,12 @@ settings.register_profile("soak", parent=settings.get_profile("ci" if CI else "d
 settings.load_profile("soak" if SOAK else "ci" if CI else "default")
 
 
+def pytest_ignore_collect(collection_path, config):
+    """Tests in a browser import Playwright, which only `make test-web` installs; asked for there, its absence is an error."""
+    in_a_browser = collection_path.name == "browser" or collection_path.name.endswith("_browser.py")
+    return True if in_a_browser and config.getoption("markexpr") != "browser" else None
+
+
 @pytest.fixture(scope="session")
 def campaign() -> Callable[[int], int]:
     """The number of repetitions of a long campaign: all of ``n`` in `make soak`, a tenth with SOAK=0.1."""

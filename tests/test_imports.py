@@ -28,7 +28,8 @@ ROWS = (
     {"audit", "report"},
     {"integrations"},
     {"paper", "experiments"},
-    {"cli", "web"},
+    {"web"},
+    {"cli"},
 )
 RANK = {part: rank for rank, row in enumerate(ROWS) for part in row}
 

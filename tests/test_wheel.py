@@ -24,8 +24,11 @@ def test_the_wheel_holds_every_module_the_marker_of_types_and_the_licence(wheel)
     names = zipfile.ZipFile(wheel).namelist()
     source = REPOSITORY / "src"
     assert {str(path.relative_to(source)) for path in source.rglob("*.py")} <= set(names)
-    assert {str(path.relative_to(source)) for path in source.rglob("*.csv")} <= set(names)  # the stored results of figure 5 among them
+    data = [path for path in source.rglob("*") if path.suffix in {".csv", ".css", ".html", ".js", ".svg", ".LICENSE"}]
+    assert {str(path.relative_to(source)) for path in data} <= set(names)  # the stored results of figure 5, the page and the report's style
     assert "privselect/paper/results/linear_regression.csv" in names
+    assert "privselect/web/page/index.html" in names
+    assert "privselect/web/page/vendor/uPlot.LICENSE" in names
     assert "privselect/py.typed" in names
     assert any(name.endswith("licenses/LICENSE") for name in names)
 
