@@ -26,6 +26,7 @@ MILLI = 1e3
 ROUNDS = 60
 CLIENTS = 10
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+_MOMENT = 0.05  # seconds
 _FRESH = itertools.count(1)
 
 
@@ -35,7 +36,8 @@ def web_lines() -> list[Line]:
         lines = [
             *_latency(address, "an evaluation", _evaluation, (150.0, 1000.0)),
             *_latency(address, "a solve", _solve, (1000.0, 5000.0)),
-            Line("web: memory of the server and its processes", _memory(process.pid), "MB", 400.0),
+            Line("web: memory of the server and its processes, at most", asyncio.run(_most_memory(address, process.pid, _solve)), "MB", 400.0),
+            Line("web: the same with two fixed trials asked for", asyncio.run(_most_memory(address, process.pid, _two_trials)), "MB"),
         ]
         return [*lines, Line("web: page ready, the answer on it", _page_ready(address), "ms", 1000.0)]
 
@@ -85,21 +87,46 @@ async def _asked(address: str, ask: Ask, clients: int, rounds: int) -> tuple[lis
     return times, errors
 
 
+def _two_trials() -> dict[str, object]:
+    """Few fixed trials take more memory than any other law."""
+    return {**_evaluation(), "count": "fixed(k=2)"}
+
+
+async def _most_memory(address: str, pid: int, ask: Ask) -> float:
+    """While these answers, and others, curves and tables are asked for at once."""
+    kinds: list[tuple[str, Ask]] = [("answer", ask), ("answer", _evaluation)]
+    kinds += [(kind, lambda: {**_evaluation(), "value": 2.0}) for kind in ("curves", "compare")]
+    async with httpx.AsyncClient(base_url=address, timeout=60.0) as client:
+
+        async def asked(kind: str, ask: Ask) -> None:
+            for _ in range(ROUNDS // CLIENTS):
+                (await client.post(f"/api/{kind}", json=ask())).raise_for_status()
+
+        asking = asyncio.gather(*(asked(*one) for one in kinds))
+        most = 0.0
+        while not asking.done():
+            most = max(most, _memory(pid))
+            await asyncio.sleep(_MOMENT)
+        await asking
+    return most
+
+
 def _memory(pid: int) -> float:
-    """What the whole family holds; pages that are shared count once."""
-    return sum(_share(one) for one in _family(pid)) / 1e3
+    """What the whole family holds; pages that are shared count once, and what ends while it is looked at not at all."""
+    try:
+        rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
+        tasks = list(Path(f"/proc/{pid}/task").iterdir())
+    except (FileNotFoundError, ProcessLookupError):
+        return 0.0
+    held = int(re.search(r"^Pss:\s+(\d+)", rollup, re.MULTILINE)[1])  # type: ignore[index]
+    return held / 1e3 + sum(_memory(child) for task in tasks for child in _children(task))
 
 
-def _share(pid: int) -> int:
-    rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
-    return int(re.search(r"^Pss:\s+(\d+)", rollup, re.MULTILINE)[1])  # type: ignore[index]
-
-
-def _family(pid: int) -> Iterator[int]:
-    yield pid
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        for child in (task / "children").read_text().split():
-            yield from _family(int(child))
+def _children(task: Path) -> list[int]:
+    try:
+        return [int(child) for child in (task / "children").read_text().split()]
+    except (FileNotFoundError, ProcessLookupError):
+        return []
 
 
 def _page_ready(address: str) -> float | None:

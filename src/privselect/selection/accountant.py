@@ -93,6 +93,7 @@ class Accountant:
 
     def _interval(self, exact: ExactUpper, delta: float, at_least: float, high: float, start: _Start) -> tuple[float, float]:
         upper, close = self._safe_epsilon(exact, delta, at_least, high, start), _CLOSE * exact.field.tolerance
+        exact.field.forget()  # from here on only the mesh is used, and the lower bounds keep as much
         engines = [ExactLower(pair, self.count, mesh_of=exact) for pair in self.bracket.lowers]
         if not engines or upper == 0.0:
             return 0.0, upper

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 TOLERANCE = 2e-3  # relative, in delta: about a twentieth of it in epsilon
 _TINY = 1e-300
-_CHUNK = 1_500_000  # numbers in a table
+_CHUNK = 400_000  # numbers in a table: a few dozen of them are held at a time
 _ROUNDS = 10
 _FEW = 64
 _LONG = 0.2  # of a block: a piece longer than this is judged with care
@@ -175,6 +175,10 @@ class Field:
         size = len(blocks)
         return gain0[:size], gain1[:size], cost0[:size], cost1[:size]
 
+    def forget(self) -> None:
+        """Give back the memory of what was kept; the mesh stays."""
+        self._sheets.clear()
+
     # -- refining it -------------------------------------------------------------------------------------------------
 
     def adapt(self, epsilon: float) -> Span:
@@ -287,8 +291,10 @@ class Field:
 def _at_both_ends(make: Callable[[Indices], Floats], blocks: Indices) -> tuple[Floats, Floats]:
     """What ``make`` gives for the first and the second end of each block, computed once where two blocks meet."""
     first, last = int(blocks[0]), int(blocks[-1])
-    in_a_row = last - first + 1 == len(blocks)
-    ends = np.arange(first, last + 2) if in_a_row else np.unique(np.concatenate([blocks, blocks + 1]))
+    if last - first + 1 == len(blocks):
+        made = make(np.arange(first, last + 2))
+        return made[:-1], made[1:]
+    ends = np.unique(np.concatenate([blocks, blocks + 1]))
     made, start = make(ends), np.searchsorted(ends, blocks)
     return made[start], made[start + 1]
 
