@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from privselect.certificates.certificate import Certificate
+from privselect.certificates.certificate import Certificate, read_time
 from privselect.cli import main
 
 
@@ -36,6 +36,9 @@ def test_the_demonstration_releases_a_model_that_verifies_and_can_be_shown_again
     certificate = Certificate.read(tmp_path / "demo" / "certificate.json")
     assert certificate.total.upper <= 3.0
     assert not certificate.draft
+    # What is added after the run would tell by its time when the run ended.
+    made = read_time(certificate.made).timestamp()
+    assert {place.stat().st_mtime for place in (tmp_path / "demo", *(tmp_path / "demo").iterdir())} == {made}
     assert certificate.run.runs == 1
     assert certificate.bounds.renyi > certificate.bounds.paper > 1.3 * certificate.total.upper
     assert run("verify", "demo/certificate.json", "--plan", "demo.toml") == 0

@@ -130,6 +130,17 @@ def test_a_run_has_its_page_and_nothing_secret_is_in_it(project):
     assert page.count("layers") == 1
 
 
+@pytest.mark.parametrize("arguments", [("release",), ("release/certificate.json",), ("release", "--out", "release/other.html")])
+def test_a_page_in_the_folder_of_a_release_does_not_tell_when_the_run_ended(project, arguments):
+    assert project.tune()[0] == 0
+    folder = project.folder / "release"
+    before = {place.stat().st_mtime_ns for place in (folder, *folder.iterdir())}
+    assert project.run("report", *arguments)[0] == 0
+    assert list(folder.glob("*.html"))
+    assert {place.stat().st_mtime_ns for place in (folder, *folder.iterdir())} == before
+    assert len(before) == 1
+
+
 def test_the_page_of_a_run_needs_nothing_but_the_released_folder(project, tmp_path_factory):
     assert project.tune()[0] == 0
     here = write_report("release").file.read_bytes()

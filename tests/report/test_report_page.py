@@ -9,8 +9,9 @@ from page_parser import Page, assert_harmless
 from report_certificates import DECLARED, certified, selected
 
 import privselect as ps
-from privselect.certificates.claims import Composition
+from privselect.certificates.claims import Composition, Point
 from privselect.certificates.consequences import consequences
+from privselect.certificates.gaussian_dp import fitted
 from privselect.certificates.run import Run
 from privselect.certificates.sign import new_key, sign
 from privselect.certificates.statement import rounded_up
@@ -18,7 +19,7 @@ from privselect.certificates.verify import verify
 from privselect.errors import CertificateError, ParameterError
 from privselect.report import write_report
 from privselect.report.membership import most_found, most_guessed
-from privselect.report.words import percent_up, times_down
+from privselect.report.words import at_most, percent_up, times_down
 
 HOSTILE = "</q><script>alert('x')</script> \" ' & <img src=http://attack onerror=y> \u05d0\u05d1 " + 700 * "long"
 
@@ -160,6 +161,25 @@ def test_what_is_proved_here_is_shown_where_the_claim_is_a_little_lower(page_of)
     page = page_of(low)
     assert f"({rounded_up(certificate.total.upper)}, 1e-06)-differential privacy" in page.text
     assert f"= e<sup>{rounded_up(certificate.total.upper)}</sup> = 5.983," in page.source
+
+
+def test_nothing_that_verify_lets_pass_is_shown_where_less_is_proved(page_of):
+    """Every number is a little better than is proved here, by as much as versions may differ: none of them is on the page."""
+    right = selected()
+    upper, lower = right.total.upper * (1 - 0.9e-4), right.total.lower * (1 + 0.9e-4)
+    total = right.total.model_copy(update={"upper": upper, "lower": min(lower, upper)})
+    points = {point.epsilon: point.delta * (1 - 1.9e-3) for point in right.curve if point.epsilon != right.total.upper}
+    curve = tuple(Point(epsilon=at, delta=delta) for at, delta in sorted({**points, upper: total.delta}.items()))
+    shaved = forged(right, total=total, curve=curve, gaussian_dp=fitted(curve, total.delta))
+    verdict = verify(shaved)
+    assert verdict.holds
+    assert verdict.line == verify(right).line
+    page, truth = page_of(shaved), page_of(right)
+    assert [shown for shown in (shaved.gaussian_dp.mu, lower) if at_most(shown) in truth.text] == []
+    told = page.text.replace(shaved.statement, "").replace(shaved.hash, "")
+    assert told == truth.text.replace(right.statement, "").replace(right.hash, "")
+    drawn = page.source[page.source.index('id="profile-title"') :]
+    assert drawn[: drawn.index("</svg>")] == truth.source[truth.source.index('id="profile-title"') :][: drawn.index("</svg>")]
 
 
 def test_what_others_charge_is_computed_here(page_of):

@@ -9,7 +9,7 @@ import numpy as np
 
 from privselect.certificates.certificate import read_time
 from privselect.certificates.certify import base_of, bounds_of, composition_of, total_of
-from privselect.certificates.claims import Leaky
+from privselect.certificates.claims import Leaky, Point
 from privselect.certificates.consequences import consequences
 from privselect.certificates.curve import upper_delta
 from privselect.certificates.gaussian_dp import covers, fitted
@@ -18,12 +18,18 @@ from privselect.errors import PrivselectError
 from privselect.interval import Interval
 from privselect.parameters import shown
 from privselect.selection.compare import compare
+from privselect.selection.search import LARGEST_EPSILON
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from numpy.typing import NDArray
+
     from privselect.certificates.certificate import Certificate
     from privselect.certificates.claims import Bound, Total
+    from privselect.mechanisms import Mechanism
+
+    Floats = NDArray[np.float64]
 
 EPSILON_TOLERANCE = 1e-4  # relative: another version, or other versions of what it needs, may round differently
 DELTA_TOLERANCE = 2e-3  # relative: what the mesh of the exact bound leaves open in delta
@@ -62,14 +68,15 @@ def check_contents(certificate: Certificate) -> Iterator[str]:
         yield f"the certificate says it was made at {certificate.made}, which is yet to come"
 
 
-def check_numbers(certificate: Certificate) -> tuple[Interval | None, tuple[str, ...]]:
-    """Every number anew, from the text forms; also the interval of the total that was found."""
+def check_numbers(certificate: Certificate) -> tuple[Interval | None, tuple[Point, ...], tuple[str, ...]]:
+    """Every number anew, from the text forms: the interval of the total that was found, the curve as it is proved, and what is wrong."""
     try:
         comparison = compare(certificate.promise.described(), delta=certificate.promise.delta)
         total = total_of(certificate.promise, certificate.run, certificate.accuracy.asked, comparison)
-        wrong = [*_check_total(certificate, total), *_check_curve(certificate), *_check_gaussian(certificate)]
+        curve, wrong = _check_curve(certificate, total)
+        wrong = [*_check_total(certificate, total), *wrong, *_check_gaussian(certificate)]
     except PrivselectError as error:
-        return None, (f"the claim cannot be computed again: {error}",)
+        return None, (), (f"the claim cannot be computed again: {error}",)
     base, bounds, composition = base_of(comparison), bounds_of(comparison), composition_of(comparison)
     wrong += _check_bound("one trial alone", certificate.base.upper, base.upper)
     if certificate.base.lower is not None and (base.lower is None or certificate.base.lower > base.lower * (1.0 + EPSILON_TOLERANCE)):
@@ -82,7 +89,7 @@ def check_numbers(certificate: Certificate) -> tuple[Interval | None, tuple[str,
         wrong += _check_bound("plain composition", certificate.composition.epsilon, composition.epsilon)
         if certificate.composition.runs != composition.runs:
             wrong.append(f"plain composition is of {shown(composition.runs)} runs, claimed are {shown(certificate.composition.runs)}")
-    return Interval(total.lower, total.upper), tuple(wrong)
+    return Interval(total.lower, total.upper), curve, tuple(wrong)
 
 
 def _check_total(certificate: Certificate, found: Total) -> Iterator[str]:
@@ -100,29 +107,48 @@ def _check_total(certificate: Certificate, found: Total) -> Iterator[str]:
         yield f"the claimed lower end {claimed.lower!r} is above the one that can be proved, {found.lower!r}"
 
 
-def _check_curve(certificate: Certificate) -> Iterator[str]:
-    """A point may be short by as much as the total may, in its epsilon, and by what the mesh leaves open in its delta."""
+def _check_curve(certificate: Certificate, total: Total) -> tuple[tuple[Point, ...], list[str]]:
+    """A point may be short by as much as the total may, in its epsilon, and by what the mesh leaves open in its delta.
+
+    Returned is the curve as it is proved here, ``total`` being the one that was found, and what is wrong with the one that is claimed.
+    """
     epsilon = np.array([point.epsilon for point in certificate.curve])
     delta = np.array([point.delta for point in certificate.curve])
-    total = certificate.total
+    claimed = certificate.total
     if epsilon[0] != 0.0 or np.any(np.diff(epsilon) <= 0.0) or np.any(np.diff(delta) > 0.0):
-        yield "the curve must start at epsilon 0, with epsilon rising and delta not"
-        return
-    if not np.any((epsilon == total.upper) & (delta <= total.delta)):
-        yield "the curve does not hold the certified point"
+        return (), ["the curve must start at epsilon 0, with epsilon rising and delta not"]
+    wrong = []
+    if not np.any((epsilon == claimed.upper) & (delta <= claimed.delta)):
+        wrong.append("the curve does not hold the certified point")
     # What the total itself implies needs no second look.
-    asked = (epsilon < total.upper) | (delta < total.delta)
+    implied = (epsilon >= claimed.upper) & (delta >= claimed.delta)
     mechanism = together(certificate.promise.described(), certificate.run)
-    for slack in (0.0, EPSILON_TOLERANCE):
-        if not asked.any():
-            return
-        found = np.full(len(epsilon), 1.0)
-        upper = upper_delta(mechanism)
-        found[asked] = [upper(float(at)) for at in epsilon[asked] * (1.0 + slack)]
-        # A bound proved at an epsilon holds at every larger one.
-        asked &= delta < np.minimum.accumulate(found) * (1.0 - DELTA_TOLERANCE)
-    for index in np.flatnonzero(asked)[:1]:
-        yield f"the curve's delta {float(delta[index])!r} at epsilon {float(epsilon[index])!r} is too small"
+    found = _upper_deltas(mechanism, epsilon, ~implied)
+    asked = ~implied & (delta < found * (1.0 - DELTA_TOLERANCE))
+    if asked.any():
+        asked &= delta < _upper_deltas(mechanism, epsilon * (1.0 + EPSILON_TOLERANCE), asked) * (1.0 - DELTA_TOLERANCE)
+    if asked.any():
+        first = int(np.argmax(asked))
+        wrong.append(f"the curve's delta {float(delta[first])!r} at epsilon {float(epsilon[first])!r} is too small")
+    return _proved_curve(epsilon, np.where(implied, claimed.delta, np.maximum(delta, found)), claimed, total), wrong
+
+
+def _upper_deltas(mechanism: Mechanism, epsilon: Floats, asked: NDArray[np.bool_]) -> Floats:
+    """At these epsilons where it is asked for: a bound proved at an epsilon holds at every larger one."""
+    found, upper = np.ones(len(epsilon)), upper_delta(mechanism)
+    found[asked] = [upper(float(at)) for at in epsilon[asked]]
+    return np.minimum.accumulate(found)
+
+
+def _proved_curve(epsilon: Floats, delta: Floats, claimed: Total, total: Total) -> tuple[Point, ...]:
+    """The points, with the greater of both totals in place of what rests on the lesser one."""
+    proved = max(claimed.upper, total.upper)
+    points = {float(at): float(value) for at, value in zip(epsilon, delta, strict=True) if not claimed.upper <= at < proved}
+    if proved <= LARGEST_EPSILON:
+        points[proved] = min(points.get(proved, 1.0), claimed.delta)
+    ascending = sorted(points)
+    least = np.minimum.accumulate([points[at] for at in ascending])
+    return tuple(Point(epsilon=at, delta=float(value)) for at, value in zip(ascending, least, strict=True))
 
 
 def _check_gaussian(certificate: Certificate) -> Iterator[str]:

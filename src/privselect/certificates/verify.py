@@ -39,7 +39,7 @@ def verify(certificate: Certificate | str | bytes, *, promise_digest: str | None
         found = certificate if isinstance(certificate, Certificate) else Certificate.from_json(certificate)
     except FieldsError as error:
         return Verdict(False, (str(error),), None, True, None, (), None)  # noqa: FBT003 - refused, and as good as a draft
-    recomputed, wrong = check_numbers(found)
+    recomputed, curve, wrong = check_numbers(found)
     reasons = (*_check_origin(found, promise_digest, wanted), *wrong, *check_contents(found))
     known = wanted is not None and found.signature is not None and found.signature.key == wanted
     signer = found.signature.key if found.signature is not None and is_signed(found) else None
@@ -52,6 +52,7 @@ def verify(certificate: Certificate | str | bytes, *, promise_digest: str | None
         # A signature by a key that nobody asked for protects nothing: anyone can make one.
         unprotected=() if known else (_MAKING if promise_digest is not None else _PLAN + _MAKING),
         certificate=found,
+        curve=curve,
     )
 
 

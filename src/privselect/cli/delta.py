@@ -12,7 +12,9 @@ def delta(mechanism: MechanismText, epsilon: EpsilonText, count: CountText = Non
     alone = base.delta_at(epsilon=at)
     answer = alone if law is None else select(base, law).delta_at(epsilon=at)
     if not json:
-        print_answer(f"delta at epsilon {at:g}", answer, None if law is None else alone)
+        from privselect.text import write_value
+
+        print_answer(f"delta at epsilon {write_value(at)}", answer, None if law is None else alone)
         return
     print_json(
         {

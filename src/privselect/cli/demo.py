@@ -63,15 +63,20 @@ def _begin_anew(out: Path) -> None:
 def _draw(certificate: "Certificate", out: Path) -> None:
     """What is public already, as pictures."""
     from privselect.selection.compare import compare
+    from privselect.tuning.release import add_to_folder
 
     comparison = compare(certificate.promise.described(), delta=certificate.promise.delta)
     for name, over in _PICTURES.items():
         comparison.plot(out / name, over=over)
+    add_to_folder(out, *_PICTURES)
 
 
 def _print_bounds(certificate: "Certificate") -> None:
+    from privselect.digits import shown_up
+    from privselect.text import write_value
+
     total, bounds = certificate.total, certificate.bounds
-    print(f"\nthe same run by other accountants, at delta {total.delta:g}:")
+    print(f"\nthe same run by other accountants, at delta {write_value(total.delta)}:")
     said = {"privselect": total.upper, "privacy profiles (paper)": bounds and bounds.paper, "Renyi DP": bounds and bounds.renyi}
     for name, epsilon in said.items():
-        print(f"  {name:26}epsilon {epsilon:.4f}" if isinstance(epsilon, float) else f"  {name:26}{epsilon}")
+        print(f"  {name:26}epsilon {shown_up(epsilon, 4)}" if isinstance(epsilon, float) else f"  {name:26}{epsilon}")

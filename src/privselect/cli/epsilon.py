@@ -14,7 +14,9 @@ def epsilon(
     chosen, alone = select(base, law), base.epsilon_at(delta=at, accuracy=within if law is None else None)
     answer = alone if law is None else chosen.epsilon_at(delta=at, accuracy=within)
     if not json:
-        print_answer(f"epsilon at delta {at:g}", answer, None if law is None else alone)
+        from privselect.text import write_value
+
+        print_answer(f"epsilon at delta {write_value(at)}", answer, None if law is None else alone)
         return
 
     from privselect.selection import Selection

@@ -57,8 +57,9 @@ def noisy_max(
     from rich.console import Console
 
     from privselect.noisy_max.showing import bounds_table
+    from privselect.text import write_value
 
-    print_answer(f"epsilon at delta {at:g}", answer, None)
+    print_answer(f"epsilon at delta {write_value(at)}", answer, None)
     Console().print(bounds_table(mechanism, at, bounds))
     if plot is not None:
         print(f"plot over rounds written to {plot}")

@@ -165,7 +165,9 @@ def print_release(release: "Release", plan: Path, *, as_json: bool) -> None:
     else:
         print("candidate ", _listed(release.candidate))
         print("score     ", release.score)
-    print(f"epsilon    [{total.lower}, {total.upper}] at delta {total.delta:g}")
+    from privselect.text import write_value
+
+    print(f"epsilon    [{total.lower}, {total.upper}] at delta {write_value(total.delta)}")
     for number, file in enumerate(files):
         print("files     " if number == 0 else "          ", file)
     print(f"verify     privselect verify {shlex.quote(certificate)} --plan {shlex.quote(str(plan))}")

@@ -16,6 +16,7 @@ from privselect.mechanisms.base import MOST_RUNS
 from privselect.noisy_max.noisy_max import NoisyMax
 from privselect.parameters import OPEN_UNIT, check_number, shown, whole
 from privselect.pictures import check_picture, save_picture
+from privselect.text import write_value
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -96,7 +97,7 @@ def _figure(curves: Curves, mechanism: NoisyMax, delta: float) -> Figure:
     frame(axes)
     one_round = dataclasses.replace(mechanism, rounds=1)
     figure.suptitle(
-        "\n".join([*textwrap.wrap(str(one_round), width=100, max_lines=3), f"delta = {delta:g}"]), fontsize=9, x=0.01, ha="left"
+        "\n".join([*textwrap.wrap(str(one_round), width=100, max_lines=3), f"delta = {write_value(delta)}"]), fontsize=9, x=0.01, ha="left"
     )
     figure.legend(loc="outside right center", frameon=False, fontsize=9, handlelength=3.2)
     return figure

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from privselect.digits import shown_up
 from privselect.errors import MissingExtraError
+from privselect.text import write_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,7 +32,7 @@ def bounds_table(mechanism: NoisyMax, delta: float, bounds: Mapping[str, float |
         from rich.table import Table
     except ModuleNotFoundError:
         raise MissingExtraError("the table needs rich; install it with: pip install 'privselect[cli]'") from None
-    table = Table(title=f"epsilon at delta = {delta:g} of {mechanism}", title_justify="left", box=SIMPLE_HEAD)
+    table = Table(title=f"epsilon at delta = {write_value(delta)} of {mechanism}", title_justify="left", box=SIMPLE_HEAD)
     table.add_column("bound", no_wrap=True)
     table.add_column("epsilon", justify="right", no_wrap=True)
     table.add_column("/ least", justify="right", no_wrap=True)

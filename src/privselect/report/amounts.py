@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from privselect.certificates.certificate import Certificate
-    from privselect.certificates.verdict import Verdict
     from privselect.report.blocks import Words
+    from privselect.report.proved import Proved
     from privselect.selection.compare import Comparison
 
 _RELATIONS = {
@@ -28,35 +28,26 @@ _PUBLIC = {True: "public", False: "not public"}
 NOT_DECLARED: Words = (Strong("not declared"),)
 
 
-def proved_epsilon(certificate: Certificate, verdict: Verdict) -> float:
-    """What is claimed or, where another version rounded it a little lower than is proved here, what is proved here."""
-    found = -math.inf if verdict.recomputed is None else float(verdict.recomputed.upper)
-    return max(certificate.total.upper, found)
-
-
-def the_numbers(certificate: Certificate, verdict: Verdict, prices: Comparison) -> Section:
+def the_numbers(certificate: Certificate, proved: Proved, prices: Comparison) -> Section:
     """What is certified, how much of the budget that is, and for whom."""
-    return Section("numbers", "The numbers", (Facts(tuple(_certified(certificate, verdict, prices))), Facts(tuple(_declared(certificate)))))
+    return Section("numbers", "The numbers", (Facts(tuple(_certified(certificate, proved, prices))), Facts(tuple(_declared(certificate)))))
 
 
-def _certified(certificate: Certificate, verdict: Verdict, prices: Comparison) -> Iterator[tuple[str, Words]]:
+def _certified(certificate: Certificate, proved: Proved, prices: Comparison) -> Iterator[tuple[str, Words]]:
     total, promise, base = certificate.total, certificate.promise, base_of(prices)
-    epsilon = proved_epsilon(certificate, verdict)
+    epsilon = proved.epsilon
     yield "epsilon", (Strong(at_most(epsilon)), f", for {_what(certificate)}")
-    if total.lower is None:
+    if proved.lower is None:
         yield "no less than", ("no lower end is proved",)
     else:
-        yield "no less than", (f"{at_least(total.lower)}: the worst that fits the description needs as much",)
+        yield "no less than", (f"{at_least(proved.lower)}: the worst that fits the description needs as much",)
     yield "delta", (Strong(write_value(total.delta)), f", {one_in(total.delta)}")
     yield "budget", (f"epsilon {write_value(promise.epsilon)} at delta {write_value(promise.delta)}{_used(epsilon, promise.epsilon)}",)
     if promise.count is not None:
         yield "one trial alone", (f"epsilon {interval(base.lower, base.upper)} at the same delta",)
-    if certificate.gaussian_dp is not None:
-        pair = certificate.gaussian_dp
+    if proved.gaussian_dp is not None:
+        pair = proved.gaussian_dp
         yield "as Gaussian DP", (f"mu {at_most(pair.mu)}, but for a leak of {at_most(pair.delta)}: for composing it with other releases",)
-    if verdict.recomputed is not None:
-        found = verdict.recomputed
-        yield "found again here", (f"epsilon {interval(None if found.lower is None else float(found.lower), float(found.upper))}",)
 
 
 def _declared(certificate: Certificate) -> Iterator[tuple[str, Words]]:

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from privselect.report.amounts import proved_epsilon, the_numbers
+from privselect.report.amounts import the_numbers
 from privselect.report.blocks import Code, Content, Items, Mark, Said, Section, paragraph
 from privselect.report.checking import how_to_check
 from privselect.report.coverage import the_caveats, the_coverage
 from privselect.report.curves import the_curves
 from privselect.report.others import the_others
+from privselect.report.proved import proved_of
 from privselect.report.summary import in_plain_words
 from privselect.report.words import at_most, listed
 from privselect.selection.compare import compare
@@ -42,14 +43,14 @@ def content_of(checked: Checked) -> Content:
     if not checked.verdict.holds or certificate is None:
         return _refused(checked)
     verdict, prices = checked.verdict, compare(certificate.promise.described(), delta=certificate.total.delta)
-    epsilon = proved_epsilon(certificate, verdict)
+    proved = proved_of(certificate, verdict)
     marks = tuple(_marks(checked, certificate))
     sections = (
-        in_plain_words(certificate, epsilon),
-        the_numbers(certificate, verdict, prices),
-        the_curves(certificate, epsilon),
+        in_plain_words(certificate, proved),
+        the_numbers(certificate, proved, prices),
+        the_curves(certificate, proved),
         the_others(certificate, prices),
-        the_coverage(certificate, checked.released),
+        the_coverage(certificate, proved, checked.released),
         the_caveats(certificate, verdict),
         how_to_check(checked.name, certificate),
     )
@@ -57,7 +58,7 @@ def content_of(checked: Checked) -> Content:
         title="Privacy report",
         subject=_subject(certificate),
         headline=", ".join(["The claim holds", *(mark.name.lower() for mark in marks if mark.grave)]),
-        figure=f"({at_most(epsilon)}, {write_value(certificate.total.delta)})-differential privacy",
+        figure=f"({at_most(proved.epsilon)}, {write_value(certificate.total.delta)})-differential privacy",
         verdict=(f"Every number of the certificate was computed again, from its text forms alone, by {_us()}. ", *_against(checked)),
         marks=marks,
         sections=tuple(section for section in sections if section is not None),

@@ -16,15 +16,16 @@ if TYPE_CHECKING:
     from privselect.certificates.certificate import Certificate
     from privselect.certificates.verdict import Verdict
     from privselect.report.blocks import Block, Words
+    from privselect.report.proved import Proved
     from privselect.report.reading import Released
 
 
 _UNPROTECTED = "So says release.json beside the certificate. No hash and no signature covers that file: anyone can change it."
 
 
-def the_coverage(certificate: Certificate, released: Released | None) -> Section:
+def the_coverage(certificate: Certificate, proved: Proved, released: Released | None) -> Section:
     """What leaves, what must not, and what the guarantee leaves out."""
-    blocks: list[Block] = [Facts(tuple(_covered(certificate)))]
+    blocks: list[Block] = [Facts(tuple(_covered(certificate, proved.gap)))]
     if released is not None:
         blocks += [Heading("What was released"), paragraph(_UNPROTECTED), Facts(tuple(_release(released)))]
     return Section("coverage", "What is covered, and what is not", tuple(blocks))
@@ -46,8 +47,8 @@ def the_caveats(certificate: Certificate, verdict: Verdict) -> Section:
     return Section("caveats", "What it rests on", tuple(blocks))
 
 
-def _covered(certificate: Certificate) -> Iterator[tuple[str, Words | Items]]:
-    declared, run, accuracy = certificate.promise.declared, certificate.run, certificate.accuracy
+def _covered(certificate: Certificate, gap: float | None) -> Iterator[tuple[str, Words | Items]]:
+    declared, run = certificate.promise.declared, certificate.run
     yield "released", (certificate.released,)
     yield "withheld", _lines(certificate.withheld)
     if selects(certificate.promise.described()) or declared.score is not None:
@@ -62,8 +63,8 @@ def _covered(certificate: Certificate) -> Iterator[tuple[str, Words | Items]]:
         yield "randomness", (Said(run.randomness), " (insecure)" if run.insecure else "")
     labels = certificate.theorems
     yield "theorems", (", ".join(labels) if labels else "none are needed: closed forms suffice",)
-    gap = "no lower end above 0 is proved" if accuracy.gap is None else f"the two ends are apart by {at_most(accuracy.gap)}, relative"
-    yield "accuracy", (f"{gap}; {accuracy.direction}",)
+    apart = "no lower end above 0 is proved" if gap is None else f"the two ends are apart by {at_most(gap)}, relative"
+    yield "accuracy", (f"{apart}; {certificate.accuracy.direction}",)
 
 
 def _release(released: Released) -> Iterator[tuple[str, Words | Items]]:

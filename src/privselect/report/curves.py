@@ -17,19 +17,20 @@ if TYPE_CHECKING:
     from privselect.certificates.certificate import Certificate
     from privselect.counts import Count
     from privselect.report.blocks import Block, Words
+    from privselect.report.proved import Proved
 
 _QUADRATURE = 1e-9  # how far off a chance may be: without it, a chance of 1% would be shown as 0.9%
 
 
-def the_curves(certificate: Certificate, epsilon: float) -> Section:
+def the_curves(certificate: Certificate, proved: Proved) -> Section:
     """The claim at every epsilon and, where there is a law of K, what it says of the number of trials."""
     law = None if certificate.promise.count is None else parse(certificate.promise.count)
     title = "The curve" if law is None else "The curve, and the law of K"
-    return Section("curves", title, tuple(_blocks(certificate, law, epsilon)))
+    return Section("curves", title, tuple(_blocks(certificate, law, proved)))
 
 
-def _blocks(certificate: Certificate, law: Count | None, epsilon: float) -> Iterator[Block]:
-    charts: list[tuple[Curve, Words]] = [(_profile(certificate, epsilon), _PROFILE)]
+def _blocks(certificate: Certificate, law: Count | None, proved: Proved) -> Iterator[Block]:
+    charts: list[tuple[Curve, Words]] = [(_profile(proved, certificate.total.delta), _PROFILE)]
     if law is not None:
         charts.append((_law(law), _LAW))
     yield Figures(tuple(charts))
@@ -44,14 +45,14 @@ def _blocks(certificate: Certificate, law: Count | None, epsilon: float) -> Iter
 
 
 _PROFILE: Words = (
-    "The claim is one point of many that hold together: every epsilon with its delta. Points are taken from the certificate, from above.",
+    "The claim is one point of many that hold together, each an epsilon with its delta, from above. Between them the line is only drawn.",
 )
 _LAW: Words = ("The chance that k trials or more are run.",)
 
 
-def _profile(certificate: Certificate, epsilon: float) -> Curve:
-    total, first, last = certificate.total, certificate.curve[0], certificate.curve[-1]
-    label = f"({at_most(epsilon)}, {write_value(total.delta)})"
+def _profile(proved: Proved, delta: float) -> Curve:
+    first, last = proved.curve[0], proved.curve[-1]
+    label = f"({at_most(proved.epsilon)}, {write_value(delta)})"
     return Curve(
         "profile",
         "delta over epsilon",
@@ -59,9 +60,9 @@ def _profile(certificate: Certificate, epsilon: float) -> Curve:
         f"{at_most(last.delta)} at epsilon {at_most(last.epsilon)}. The certified point {label} is marked.",
         "epsilon",
         "delta",
-        tuple((point.epsilon, point.delta) for point in certificate.curve),
+        tuple((point.epsilon, point.delta) for point in proved.curve),
         logarithmic=True,
-        mark=(epsilon, total.delta, label),
+        mark=(proved.epsilon, delta, label),
     )
 
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from privselect.certificates.checks import DELTA_TOLERANCE, EPSILON_TOLERANCE
-
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from privselect.certificates.claims import Point
 
@@ -23,7 +21,8 @@ def most_found(curve: Sequence[Point], false_alarms: float) -> float:
     Both grow with f, and the least over all points of the curve holds.
     """
     found = 1.0
-    for epsilon, delta in _proved(curve):
+    for point in curve:
+        epsilon, delta = point.epsilon, point.delta
         # The second is written so that it does not overflow.
         found = min(found, math.exp(epsilon) * false_alarms + delta, 1.0 - math.exp(-epsilon) * (1.0 - false_alarms - delta))
     return min(found + _ROUNDING, 1.0)
@@ -34,11 +33,5 @@ def most_guessed(curve: Sequence[Point]) -> float:
 
     The two bounds of :func:`most_found`, added, say ``(e^epsilon + 1) (t - f) <= e^epsilon - 1 + 2 delta`` at every point of the curve.
     """
-    apart = min(math.tanh(0.5 * epsilon) + 2.0 * delta / (math.exp(epsilon) + 1.0) for epsilon, delta in _proved(curve))
+    apart = min(math.tanh(0.5 * point.epsilon) + 2.0 * point.delta / (math.exp(point.epsilon) + 1.0) for point in curve)
     return min(0.5 + 0.5 * apart + _ROUNDING, 1.0)
-
-
-def _proved(curve: Sequence[Point]) -> Iterator[tuple[float, float]]:
-    """Each point with what verify lets pass added: a curve that verifies may be short by that much."""
-    for point in curve:
-        yield point.epsilon / (1.0 - EPSILON_TOLERANCE), min(point.delta / (1.0 - DELTA_TOLERANCE), 1.0)

@@ -27,6 +27,11 @@ class Source:
     release: Path | None
     page: Path  # where its report goes unless told otherwise
 
+    def holds(self, file: Path) -> bool:
+        """Whether a file lies in the folder of a release, beside the certificate."""
+        folder = self.certificate.parent
+        return self.certificate.name == CERTIFICATE and (folder / RELEASE).exists() and file.parent.samefile(folder)
+
 
 @dataclass(frozen=True, slots=True)
 class Released:

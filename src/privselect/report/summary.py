@@ -13,11 +13,13 @@ from privselect.selection import Selection
 from privselect.text import write_value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from privselect.certificates.certificate import Certificate
+    from privselect.certificates.claims import Point
     from privselect.mechanisms import Mechanism
     from privselect.report.blocks import Block, Words
+    from privselect.report.proved import Proved
 
 _FALSE_ALARMS = (0.01, 0.05)
 _NEXT_TO_NOTHING = 0.95  # of guesses right, where blind ones reach 0.5
@@ -38,9 +40,9 @@ _ASKED = {
 _POWER: Words = ("e", Raised("epsilon"))
 
 
-def in_plain_words(certificate: Certificate, epsilon: float) -> Section:
+def in_plain_words(certificate: Certificate, proved: Proved) -> Section:
     """What is released, to whom it is promised, and what the two numbers leave to an attacker."""
-    blocks = (*_promised(certificate, epsilon), Heading("What that leaves to an attacker"), *_attack(certificate))
+    blocks = (*_promised(certificate, proved.epsilon), Heading("What that leaves to an attacker"), *_attack(certificate, proved.curve))
     return Section("summary", "In plain words", blocks)
 
 
@@ -82,14 +84,14 @@ def _trials(described: Mechanism) -> str:
     return "trials are run; how many, K, is drawn at random from a law that is public, and stays secret"
 
 
-def _attack(certificate: Certificate) -> Iterator[Block]:
+def _attack(certificate: Certificate, curve: Sequence[Point]) -> Iterator[Block]:
     question, test = _ASKED[certificate.neighbours]
-    guessed = most_guessed(certificate.curve)
+    guessed = most_guessed(curve)
     yield paragraph(
         f"Somebody knows all else there is to know, and puts the release to a test, to tell {question}. {test} "
         "However clever the test, this is the most that it finds:"
     )
-    found = {share: most_found(certificate.curve, share) for share in _FALSE_ALARMS}
+    found = {share: most_found(curve, share) for share in _FALSE_ALARMS}
     rows = tuple(((f"{share:.0%}",), (f"at most {percent_up(most)}",), (f"{share:.0%}",)) for share, most in found.items())
     yield Table("The most that any test finds", ("wrong alarms", "found", "found by chance alone"), rows)
     yield paragraph(
@@ -103,7 +105,7 @@ def _attack(certificate: Certificate) -> Iterator[Block]:
         *(*_POWER, " f + delta, and at most 1 \u2212 (1 \u2212 f \u2212 delta) / ", *_POWER),
         ". A guess at even odds is right with a chance of at most 1/2 + (",
         *(*_POWER, " \u2212 1 + 2 delta) / (2 ", *_POWER, " + 2). "),
-        "Taken is the least over all points of the certificate\u2019s own curve, with what verify lets pass added, rounded up. "
+        "Taken is the least over all points of the curve below, rounded up. "
         "No test is beyond these bounds; one that can be run mostly finds less.",
         kind="note",
     )

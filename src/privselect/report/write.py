@@ -12,6 +12,7 @@ from privselect.parameters import shown
 from privselect.report.content import Checked, content_of
 from privselect.report.page import page_of
 from privselect.report.reading import find, read_release
+from privselect.tuning.release import add_to_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,6 +53,8 @@ def write_report(
     page = page_of(content_of(Checked(found.certificate.name, verdict, promise_digest, key, released)))
     try:
         write_whole(file, page.encode("utf-8"))
+        if found.holds(file):
+            add_to_folder(file.parent, file.name)
     except OSError as error:
         raise unwritable("out", file, error) from None
     return Written(file, verdict)

@@ -25,6 +25,7 @@ from privselect.selection.ratio import ratio_epsilon
 from privselect.selection.renyi import profile_of, selection_curve
 from privselect.selection.search import LARGEST_EPSILON, solve_epsilon
 from privselect.selection.selection import Selection
+from privselect.text import write_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -78,7 +79,10 @@ class Comparison:
         except ModuleNotFoundError:
             raise MissingExtraError("the table needs rich; install it with: pip install 'privselect[cli]'") from None
         table = Table(
-            title=f"epsilon at delta = {self.delta:g} of {self._whole}", title_justify="left", caption_justify="left", box=SIMPLE_HEAD
+            title=f"epsilon at delta = {write_value(self.delta)} of {self._whole}",
+            title_justify="left",
+            caption_justify="left",
+            box=SIMPLE_HEAD,
         )
         table.add_column("bound", no_wrap=True)
         table.add_column("epsilon", justify="right", no_wrap=True)

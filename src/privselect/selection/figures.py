@@ -20,6 +20,7 @@ from privselect.parameters import OPEN_UNIT, check_number, whole
 from privselect.pictures import check_picture, save_picture
 from privselect.selection.compare import BOUNDS
 from privselect.selection.selection import Selection
+from privselect.text import write_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -236,7 +237,7 @@ def _with_gaps(curve: list[float | None]) -> np.ndarray[tuple[int], np.dtype[np.
 def _title(mechanism: Mechanism, count: Count | None, delta: float, over: str) -> str:
     lines = textwrap.wrap(str(mechanism), width=100, max_lines=3)
     if over == "mean":
-        lines.append(f"{getattr(count, 'text_name', '')} K, delta = {delta:g}")
+        lines.append(f"{getattr(count, 'text_name', '')} K, delta = {write_value(delta)}")
     elif count is not None:
         lines += textwrap.wrap(str(count), width=100, max_lines=2)
     return "\n".join(lines)

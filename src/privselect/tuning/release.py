@@ -121,6 +121,16 @@ def write_folder(out: Path, files: dict[str, bytes], certificate: Certificate) -
         ) from None
 
 
+def add_to_folder(out: Path, *names: str) -> None:
+    """Files that were put into the folder of a release afterwards bear the time of the others, and so does the folder again.
+
+    Written soon after the run, their own would tell when it ended, and with the time of the certificate how long it took.
+    """
+    made = (out / CERTIFICATE).stat().st_mtime_ns
+    for place in (*(out / name for name in names), out):
+        os.utime(place, ns=(made, made))
+
+
 def _part(out: Path, mark: str) -> Path:
     return out.with_name(f".{out.name}.{mark}.part")
 
