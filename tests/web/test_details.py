@@ -7,6 +7,7 @@ import pytest
 
 import privselect as ps
 from privselect.planning.plan_file import read_plan
+from privselect.selection.figures import comparison_curves
 from privselect.web import curves
 from privselect.web.asked import RefusedError
 from privselect.web.limits import MOST_DESIGNED
@@ -66,6 +67,19 @@ def test_a_curve_that_would_take_too_long_is_left_out(settled, monkeypatch):
     assert len(found["profile"]["delta"]) >= 5
 
 
+def test_a_curve_that_takes_too_much_memory_leaves_the_other(settled, monkeypatch):
+    def without_memory(*arguments, over, **options):
+        if over == "mean":
+            raise MemoryError
+        return comparison_curves(*arguments, over=over, **options)
+
+    monkeypatch.setattr(curves, "comparison_curves", without_memory)
+    found = work("curves", settled)
+    assert found["mean"] is None
+    assert "too much memory" in found["mean_note"]
+    assert len(found["profile"]["delta"]) >= 5
+
+
 def test_rows_say_what_others_charge_and_force(settled):
     found = work("compare", settled)
     rows = {row["name"]: row for row in found["rows"]}
@@ -114,6 +128,39 @@ def test_a_delta_that_was_asked_for_can_be_planned_and_certified(mechanism, coun
     value = work("answer", asked)["value"]
     assert "version = 1" in work("plan", {**asked, "value": value})
     assert ps.Selection(ps.parse(mechanism), ps.parse(count)).delta_at(epsilon).lower <= value
+
+
+HARD = {
+    # Found by itself, the epsilon at this delta is 2% above the one that was asked.
+    "delta": {"mechanism": "gaussian(sigma=4)", "count": "fixed(k=3)", "epsilon": "1.5", "delta": "?"},
+    # Full care happens to prove a little less than the page does.
+    "epsilon": {
+        "mechanism": "dpsgd(noise_multiplier=1.427, sampling_probability=0.00071, steps=13)",
+        "count": None,
+        "epsilon": "?",
+        "delta": "3.913507325306447e-22",
+    },
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", HARD)
+def test_what_full_care_proves_less_of_is_found_again_for_the_files(name, tmp_path):
+    question = {**HARD[name], "value": work("answer", HARD[name])["value"]}
+    file = tmp_path / "plan.toml"
+    file.write_text(work("plan", question))
+    found = read_plan(file)
+    assert getattr(found, name) > question["value"]
+    assert found.plan().cost.upper <= found.epsilon
+    assert ps.verify(work("certificate", question)).holds
+
+
+@pytest.mark.parametrize(("epsilon", "delta", "value"), [("?", "1e-6", 1.5), ("1.7", "?", 1e-6)])
+def test_a_made_up_answer_is_refused(epsilon, delta, value):
+    asked = {"mechanism": "gaussian(sigma=4)", "count": "geometric(mean=30)", "epsilon": epsilon, "delta": delta, "value": value}
+    for kind in ("plan", "certificate"):
+        with pytest.raises(RefusedError, match="the plan must meet its budget"):
+            work(kind, asked)
 
 
 def test_a_plan_above_its_budget_is_refused(settled):

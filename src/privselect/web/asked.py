@@ -91,7 +91,9 @@ def read_asked(fields: Mapping[str, Any]) -> Asked:
     unknown = [*in_texts, *(name for name, value in (("epsilon", epsilon), ("delta", delta)) if value is None)]
     if len(unknown) != 1:
         found = f"{len(unknown)}: {', '.join(unknown)}" if unknown else "none"
-        raise RefusedError(f"exactly one number must be written as ?, got {shown(found)[1:-1]}")
+        crowded = [name for name, part in (("mechanism", mechanism), ("count", count)) if isinstance(part, Sketch)]
+        to_blame = crowded[-1] if crowded else "delta" if unknown else None
+        raise RefusedError(f"exactly one number must be written as ?, got {shown(found)[1:-1]}", to_blame)
     asked = None
     with about("mechanism" if isinstance(mechanism, Sketch) else "count"):
         if in_texts:
@@ -124,10 +126,11 @@ def check_work(mechanism: Mechanism, count: Count | None) -> None:
     with about("mechanism"):
         steps = sum(times for _, times in mechanism.as_parts())
         if steps > MOST_STEPS:
-            raise ParameterError(f"a trial may have at most {MOST_STEPS} steps here, got {shown(steps)}")
+            raise ParameterError(f"`steps` must be at most {MOST_STEPS} here, all of a trial together, got {shown(steps)}")
     with about("count"):
         if count is not None and count.expected() > MOST_TRIALS:
-            raise ParameterError(f"at most {MOST_TRIALS} trials may be expected here, got {shown(count.expected())}")
+            name = next((name for name in ("n", "k") if hasattr(count, name)), "mean")
+            raise ParameterError(f"`{name}` must be at most {MOST_TRIALS} trials on average here, got {shown(count.expected())}")
 
 
 def _number(fields: Mapping[str, Any], name: str, allowed: Range) -> float | None:

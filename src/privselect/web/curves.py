@@ -36,11 +36,17 @@ def curves(settled: Settled) -> dict[str, Any]:
     """Epsilon by every bound along E K, where the law has a mean to vary, and the exact one along delta."""
     points = _affordable(settled)
     note = _without_mean(settled.count) or (None if points >= _FEWEST else _TOO_SLOW)
-    along_mean = None if note else _named(_along(settled, "mean", points, OTHERS), mean="x")
+    along_mean = None
+    if not note:
+        try:
+            along_mean = _named(_along(settled, "mean", points, OTHERS), mean="x")
+        except MemoryError:  # of laws with other means than the one that was asked about
+            note = _TOO_LARGE
     return {"mean": along_mean, "mean_note": note, "profile": _named(_along(settled, "delta", max(points, _FEWEST), {}))}
 
 
 _TOO_SLOW = "this law takes too long to be followed here; `privselect compare --plot` draws it"
+_TOO_LARGE = "this law takes too much memory to be followed here; `privselect compare --plot` draws it"
 
 
 def _without_mean(count: Count | None) -> str | None:

@@ -38,7 +38,8 @@ def _plan(fields: Fields) -> Any:
 
 
 def _certificate(fields: Fields) -> Any:
-    return draft_certificate(read_asked(fields).settled(fields["value"]))
+    asked = read_asked(fields)
+    return draft_certificate(asked, asked.settled(fields["value"]))
 
 
 def _design(fields: Fields) -> Any:
