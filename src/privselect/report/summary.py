@@ -62,7 +62,7 @@ def _promised(certificate: Certificate, epsilon: float) -> Iterator[Block]:
         *_POWER,
         " = e",
         Raised(at_most(epsilon)),
-        f" = {factor_up(epsilon)}, and beyond that by at most delta = {write_value(total.delta)}, which is {one_in(total.delta)}.",
+        f" = {factor_up(float(at_most(epsilon)))}, and beyond that by at most delta = {write_value(total.delta)}, which is {one_in(total.delta)}.",
     )
 
 
