@@ -2,6 +2,7 @@
 
 import os
 import re
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -14,15 +15,25 @@ import privselect
 DPSGD = "dpsgd(noise_multiplier={}, sampling_probability=1024/60000, steps=600)"
 
 
+def started(*options, before=""):
+    """The process of a server; ``before`` is Python that runs in it first."""
+    path = os.pathsep.join([str(Path(privselect.__file__).parent.parent), os.environ.get("PYTHONPATH", "")])
+    code = f"{before}\nfrom privselect.cli import main; main()"
+    return subprocess.Popen(
+        [sys.executable, "-c", code, "serve", "--port", "0", *options],
+        env={**os.environ, "PYTHONPATH": path},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,  # so that Ctrl-C can be sent to all of its processes, as a terminal does
+    )
+
+
 class Server:
     """The process, its address and a client."""
 
-    def __init__(self, *options):
-        path = os.pathsep.join([str(Path(privselect.__file__).parent.parent), os.environ.get("PYTHONPATH", "")])
-        command = [sys.executable, "-c", "from privselect.cli import main; main()", "serve", "--port", "0", *options]
-        self.process = subprocess.Popen(
-            command, env={**os.environ, "PYTHONPATH": path}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
+    def __init__(self, *options, before=""):
+        self.process = started(*options, before=before)
         line = self.process.stdout.readline()
         found = re.search(r"http://\S+?/", line)
         assert found, f"no address in {line!r}: {self.process.stderr.read()}"
@@ -31,6 +42,10 @@ class Server:
 
     def post(self, kind, **fields):
         return self.client.post(f"/api/{kind}", json=fields)
+
+    def connect(self):
+        """A bare connection."""
+        return socket.create_connection((self.client.base_url.host, self.client.base_url.port), timeout=20)
 
     def end(self):
         """Exit code and what was said on stderr."""
@@ -51,11 +66,19 @@ def server():
 
 
 @pytest.fixture
-def own_server():
-    """One for a test that ends it."""
-    running = Server()
+def own_server(request):
+    """One for a test that ends it, or that runs Python in it first."""
+    running = Server(before=getattr(request, "param", ""))
     yield running
     running.end()
+
+
+@pytest.fixture
+def starting():
+    """The process of one that is not ready yet."""
+    with started() as process:
+        yield process
+        process.kill()
 
 
 @pytest.fixture

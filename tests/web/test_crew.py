@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from privselect.web import crew as crews
-from privselect.web.crew import ANSWERS, BusyError, Crew, FailedError, LimitError, RefusalError
+from privselect.web.crew import ANSWERS, BusyError, Crew, DroppedError, FailedError, LimitError, RefusalError
 
 QUICK = {"mechanism": "gaussian(sigma=4)", "count": "geometric(mean=30)", "epsilon": "?", "delta": "1e-6"}
 SLOW = {
@@ -93,8 +93,7 @@ def test_a_slow_question_gives_way_to_others_that_wait():
 def test_a_question_that_nobody_waits_for_is_ended():
     async def scenario(crew, lane):
         asking = asyncio.ensure_future(crew.ask("answer", SLOW, lane))
-        await asyncio.sleep(1.0)
-        (child,) = children()
+        (child,) = await at_work()
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asking
@@ -125,6 +124,7 @@ def test_a_question_that_takes_too_much_memory_is_refused():
     async def scenario(crew, lane):
         with pytest.raises(LimitError, match="more memory"):
             await crew.ask("answer", LARGE, lane)
+        assert not crew._lanes[lane].idle  # what it has cached may be half done
         return await crew.ask("answer", QUICK, lane)
 
     assert run(scenario)["value"] < 1.79
@@ -133,8 +133,7 @@ def test_a_question_that_takes_too_much_memory_is_refused():
 def test_a_process_that_dies_is_replaced():
     async def scenario(crew, lane):
         asking = asyncio.ensure_future(crew.ask("answer", SLOW, lane))
-        await asyncio.sleep(0.5)
-        for child in children():
+        for child in await at_work():
             os.kill(child, signal.SIGKILL)
         with pytest.raises(LimitError):
             await asking
@@ -171,6 +170,18 @@ def test_too_many_questions_are_asked_to_come_again(monkeypatch):
     assert busy
 
 
+def test_questions_are_dropped_at_the_end_whether_they_have_begun_or_wait():
+    async def scenario(crew, lane):
+        asking = [asyncio.ensure_future(crew.ask("answer", SLOW, lane)) for _ in range(4)]
+        await asyncio.sleep(0.5)
+        crew.drop()
+        found = await asyncio.wait_for(asyncio.gather(*asking, return_exceptions=True), 5.0)
+        assert not children()
+        return found
+
+    assert [type(one) for one in run(scenario)] == [DroppedError] * 4
+
+
 PROGRAM = """
 import asyncio, sys
 from privselect.web.crew import ANSWERS, Crew
@@ -205,6 +216,16 @@ def test_no_process_outlives_a_killed_server(tmp_path):
 def children():
     """The processes of crews that were begun here: all children of the one that makes them."""
     return [one for server in children_of(os.getpid()) if "forkserver" in command(server) for one in children_of(server)]
+
+
+async def at_work():
+    """The same, once there are any, and a moment later."""
+    until = time.monotonic() + 20.0
+    while not children():
+        assert time.monotonic() < until, "no process was begun"
+        await asyncio.sleep(0.05)
+    await asyncio.sleep(0.3)
+    return children()
 
 
 def children_of(pid):

@@ -15,7 +15,7 @@ from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
 from privselect.parameters import shortened, shown
-from privselect.web.crew import ANSWERS, DETAILS, LONG, BusyError, Crew, FailedError, Lane, LimitError, RefusalError
+from privselect.web.crew import ANSWERS, DETAILS, LONG, BusyError, Crew, DroppedError, FailedError, Lane, LimitError, RefusalError
 from privselect.web.guard import Guard
 from privselect.web.limits import COME_AGAIN, MOST_NUMBER, MOST_TEXT
 from privselect.web.schemas import Answer, Curves, Designed, DesignQuestion, Nearby, Question, Refusal, Rows, Settled, complaint
@@ -26,10 +26,12 @@ if TYPE_CHECKING:
 PAGE = files("privselect.web") / "page"
 _REFUSALS: dict[int | str, dict[str, Any]] = {
     400: {"model": Refusal, "description": "Not JSON, or not this host."},
+    408: {"model": Refusal, "description": "Begun, and not ended in time."},
     413: {"model": Refusal, "description": "Too large."},
     415: {"model": Refusal, "description": "Not of the type application/json."},
     422: {"model": Refusal, "description": "A value that is not allowed, or a question that is too much work."},
     429: {"model": Refusal, "description": "Too much is being asked; come again after the seconds in Retry-After."},
+    503: {"model": Refusal, "description": "The server is being ended."},
 }
 Asked = Annotated[Nearby, Body()]
 WithAnswer = Annotated[Settled, Body()]
@@ -52,7 +54,7 @@ def _application() -> FastAPI:
         lifespan=_lifespan,
         responses=_REFUSALS,
     )
-    for error in (RefusalError, LimitError, BusyError, FailedError, RequestValidationError, HTTPException):
+    for error in (RefusalError, LimitError, BusyError, DroppedError, FailedError, RequestValidationError, HTTPException):
         app.add_exception_handler(error, _explained)
 
     @app.post("/api/answer", response_model=Answer)
@@ -85,7 +87,7 @@ def _application() -> FastAPI:
         """A draft of the certificate."""
         return await _asked(request, "certificate", asked, LONG, ("application/json", "certificate-draft.json"))
 
-    @app.get("/", include_in_schema=False)
+    @app.api_route("/", methods=["GET", "HEAD"], include_in_schema=False)
     async def page() -> FileResponse:
         return FileResponse(str(PAGE / "index.html"))
 
@@ -94,20 +96,21 @@ def _application() -> FastAPI:
 
 
 @asynccontextmanager
-async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    app.state.crew = Crew()
+async def _lifespan(_: FastAPI) -> AsyncIterator[dict[str, Crew]]:
+    """What it gives is a state that requests have, and the server that runs the application."""
+    crew = Crew()
     try:
-        await app.state.crew.begin()
-        yield
+        await crew.begin()
+        yield {"crew": crew}
     finally:
-        app.state.crew.close()
+        crew.close()
 
 
 async def _asked(
     request: Request, kind: str, asked: Question | DesignQuestion, lane: Lane, file: tuple[str, str] | None = None
 ) -> Response:
     """What the crew says; dropped where the client has gone."""
-    answering = asyncio.ensure_future(request.app.state.crew.ask(kind, asked.model_dump(), lane))
+    answering = asyncio.ensure_future(request.state.crew.ask(kind, asked.model_dump(), lane))
     leaving = asyncio.ensure_future(_left(request))
     try:
         await asyncio.wait([answering, leaving], return_when=asyncio.FIRST_COMPLETED)
@@ -137,18 +140,23 @@ async def _explained(_: Request, error: Exception) -> JSONResponse:
     """Why there is no answer."""
     match error:
         case RefusalError():
-            return _refused(422, str(error), error.field)
+            said = _refused(422, str(error), error.field)
         case LimitError():
-            return _refused(422, f"{error}; the command line and Python have no such limit")
+            said = _refused(422, f"{error}; the command line and Python have no such limit")
         case BusyError():
-            return _refused(429, f"the server is busy, ask again in {COME_AGAIN} seconds", headers={"Retry-After": str(COME_AGAIN)})
+            said = _refused(429, f"the server is busy, ask again in {COME_AGAIN} seconds", headers={"Retry-After": str(COME_AGAIN)})
+        case DroppedError():
+            said = _refused(503, "the server is being ended")
         case RequestValidationError():
-            return _malformed(error)
+            said = _malformed(error)
+        case HTTPException(status_code=400):  # only the reader of bodies says so, of what its parser gives up on
+            said = _refused(400, "the body must be JSON in UTF-8, not nested deeply, with numbers of few digits")
         case HTTPException():
             message = f"{str(error.detail).lower()}: the page is at /, its API is described at /api/openapi.json"
-            return _refused(error.status_code, message, headers=dict(error.headers or {}))
+            said = _refused(error.status_code, message, headers=dict(error.headers or {}))
         case _:
-            return _refused(500, "the question could not be answered, by a fault of the server that its log tells")
+            said = _refused(500, "the question could not be answered, by a fault of the server that its log tells")
+    return said
 
 
 def _malformed(error: RequestValidationError) -> JSONResponse:

@@ -1,7 +1,8 @@
 """The processes that compute: a few, each with one question at a time, and ended where a question takes too long or nobody waits for it.
 
 A question is bounded three ways: in time (its process is killed), in memory (its process refuses to grow) and in number (further ones
-are asked to come again). So no question blocks the others for longer than a moment, and nothing that is asked ends the server.
+are asked to come again). So nothing that is asked ends the server, and a question waits at the most for the slices of those before it:
+a slow one in front of it costs some seconds, not its whole time.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class Lane:
     kept: bool = True  # whether its processes wait for the next question
 
 
-ANSWERS = Lane(seats=2, seconds=20.0, contended=4.0)
+ANSWERS = Lane(seats=2, seconds=20.0, contended=2.5)  # the usual answer takes less than a second
 DETAILS = Lane(seats=1, seconds=30.0, contended=10.0, nice=5)
 LONG = Lane(seats=1, seconds=120.0, contended=60.0, nice=10, kept=False)
 _LOG = logging.getLogger(__name__)
@@ -50,6 +51,10 @@ _MOMENT = 0.05  # seconds between two looks at the clock
 
 class BusyError(Exception):
     """More is being asked than can be answered now."""
+
+
+class DroppedError(Exception):
+    """The server is being ended, and its questions with it."""
 
 
 class LimitError(Exception):
@@ -73,6 +78,7 @@ class Crew:
 
     def __init__(self) -> None:
         self._lanes = {lane: _Queue(lane) for lane in (ANSWERS, DETAILS, LONG)}
+        self._dropped = False
         self._threads = ThreadPoolExecutor(max_workers=sum(lane.seats for lane in self._lanes), thread_name_prefix="crew")
 
     async def begin(self) -> None:
@@ -92,6 +98,8 @@ class Crew:
         finally:
             queue.waiting -= 1
         try:
+            if self._dropped:
+                raise DroppedError
             worker = queue.free() or await self._begun(lane)
             try:
                 answer = await self._watched(worker, queue, kind, fields)
@@ -128,6 +136,8 @@ class Crew:
                 done, _ = await asyncio.wait([asking], timeout=_MOMENT)
                 if done:
                     return asking.result()
+                if self._dropped:
+                    raise DroppedError
                 spent = asyncio.get_running_loop().time() - begun
                 if spent > queue.lane.seconds:
                     raise LimitError(f"the question takes longer than the {queue.lane.seconds:g} seconds that this page has for it")
@@ -144,8 +154,12 @@ class Crew:
     def _in_thread(self, work: Any, *arguments: Any) -> asyncio.Future[Any]:
         return asyncio.get_running_loop().run_in_executor(self._threads, work, *arguments)
 
+    def drop(self) -> None:
+        """End every question, within a moment, those that wait and those to come."""
+        self._dropped = True
+
     def close(self) -> None:
-        """End every process."""
+        """End every process that waits for a question."""
         for queue in self._lanes.values():
             while queue.idle:
                 queue.idle.pop().end()
@@ -215,6 +229,19 @@ class _Worker:
         self._connection.close()
 
 
+def prepare() -> None:
+    """Start the process that others are copies of, deaf to Ctrl-C from its first moment; to be called in the main thread."""
+    if _context().get_start_method() != "forkserver":
+        return
+    from multiprocessing import forkserver
+
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # what is ignored stays so in a new process
+    try:
+        forkserver.ensure_running()
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def _context() -> Any:
     """New processes are copies of one that has all modules loaded, where the system can do that."""
     if "forkserver" not in multiprocessing.get_all_start_methods():
@@ -240,9 +267,10 @@ def _opened(answer: tuple[str, Any]) -> Any:
 
 def _serve(connection: Connection, nice: int) -> None:
     """Answer one question after the other until the server is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which ends its processes
+
     from privselect.web.work import work
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which ends its processes
     if sys.platform != "win32":
         os.nice(nice)
         _limit_memory()
@@ -252,7 +280,9 @@ def _serve(connection: Connection, nice: int) -> None:
             kind, fields = connection.recv()
         except (EOFError, OSError):
             return
-        connection.send((_answered(work, kind, fields), _resident() > KEPT_MEMORY))
+        answer = _answered(work, kind, fields)
+        # Where memory ran out in the midst of something, what is cached may be half done.
+        connection.send((answer, answer[0] == "grown" or _resident() > KEPT_MEMORY))
 
 
 def _answered(work: Any, kind: str, fields: dict[str, Any]) -> tuple[str, Any]:
