@@ -16,6 +16,18 @@ HERE = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"  # no other ad
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", HERE]
 QUICK = {"mechanism": "gaussian(sigma=4)", "count": "geometric(mean=30)", "epsilon": "?", "delta": "1e-6"}
 
+HEIGHTS = """(figure, shares) => {
+    const [canvas, frame] = [figure.querySelector("canvas"), figure.querySelector(".u-over")];
+    const unit = canvas.width / canvas.clientWidth;
+    const [left, top, width, height] = ["offsetLeft", "offsetTop", "offsetWidth", "offsetHeight"].map((side) => unit * frame[side]);
+    return shares.map((share) => {
+        const { data } = canvas.getContext("2d").getImageData(Math.round(left + share * width), top, 1, height);
+        const rows = [...Array(Math.floor(height)).keys()];
+        const black = rows.filter((row) => data[4 * row + 3] > 200 && data[4 * row] + data[4 * row + 1] + data[4 * row + 2] < 90);
+        return black.length ? 1 - black.reduce((sum, row) => sum + row + 0.5, 0) / black.length / height : null;
+    });
+}"""
+
 expect.set_options(timeout=30_000)
 
 
@@ -70,6 +82,20 @@ class Planner:
     def picture(self, name):
         """The pixels of a chart."""
         return self.page.locator(f"#{name}-chart canvas").evaluate("canvas => canvas.toDataURL()")
+
+    def heights(self, name, *shares):
+        """How high the black line of a chart runs, from 0 to 1, at shares of its width; None where there is none."""
+        return self.at(f"{name}-chart").evaluate(HEIGHTS, shares)
+
+    def replies(self, kind, change):
+        """From now on the answers of the server to one kind of question are changed on their way."""
+
+        def changed(route):
+            response = route.fetch()
+            route.fulfill(response=response, json=change(response.json()))
+
+        self.page.route(f"**/api/{kind}", changed)
+        return self
 
     def message_beside(self, name):
         """What stands beside a field, by the way a screen reader finds it."""

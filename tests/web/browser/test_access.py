@@ -114,6 +114,51 @@ def test_the_dark_scheme_is_dark_and_charts_follow_it(planner, quick):
     assert planner.picture("mean") == light
 
 
+def test_what_was_copied_is_said_and_stays_a_while(planner, quick):
+    planner.open(quick).is_answered()
+    button = planner.page.get_by_role("button", name="Copy Python")
+    button.click()
+    expect(planner.page.get_by_role("button", name="Copied Python")).to_be_visible()
+    expect(planner.at("copied")).to_have_text("Copied")
+    planner.page.wait_for_timeout(1000)
+    planner.at("copy-python").click()
+    planner.page.wait_for_timeout(800)  # after the end of the first
+    assert planner.at("copy-python").inner_text() == "Copied"
+    expect(button).to_be_visible()
+    expect(planner.at("copied")).to_be_empty()
+
+
+def test_long_texts_scroll_in_their_place(planner, quick):
+    law = "finite({" + ", ".join(f"{k}: {k**9}" for k in range(1, 300)) + "})"
+    planner.open({**quick, "count": law}).is_answered()
+    for name in ("python", "command"):
+        assert planner.at(name).bounding_box()["height"] < 300
+        assert planner.at(name).get_attribute("tabindex") == "0"
+
+
+@pytest.mark.parametrize("width", [1280, 1000, 390])
+def test_every_choice_fits_into_its_list(planners, server, quick, width):
+    planner = planners(server.url, viewport={"width": width, "height": 900}).open(quick).is_answered()
+    cut = planner.page.locator("select").evaluate_all(
+        """all => all.flatMap(list => {
+            const style = getComputedStyle(list);
+            const pen = new OffscreenCanvas(1, 1).getContext("2d");
+            pen.font = `${style.fontSize} ${style.fontFamily}`; // the font as a whole is empty where digits are of one width
+            const room = list.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+            return [...list.options].map(one => one.label).filter(label => pen.measureText(label).width > room);
+        })"""
+    )
+    assert cut == []
+
+
+def test_the_ring_around_a_slider_crosses_nothing(planner, quick):
+    planner.open(quick).is_answered()
+    tab_to(planner, "mechanism-sigma-slider")
+    ring = planner.at("mechanism-sigma-slider").evaluate("one => getComputedStyle(one).outlineOffset")
+    width = planner.at("mechanism-sigma-slider").evaluate("one => getComputedStyle(one).outlineWidth")
+    assert float(ring.removesuffix("px")) + float(width.removesuffix("px")) <= 0
+
+
 @pytest.mark.parametrize("options", [{}, {"color_scheme": "dark"}, PHONE], ids=["light", "dark", "phone"])
 def test_axe_finds_nothing_serious(planners, server, quick, options):
     planner = planners(server.url, bypass_csp=True, reduced_motion="reduce", **options).open(quick).is_complete()

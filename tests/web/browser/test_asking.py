@@ -64,6 +64,63 @@ def test_one_notch_of_a_whole_number_is_never_nothing(planner, quick):
     planner.is_answered()
 
 
+def test_an_arrow_key_never_does_nothing(planner, quick):
+    planner.open(quick).is_answered()
+    slider, field = planner.at("delta-slider"), planner.at("delta")
+    slider.press("Home")
+    assert field.input_value() == "1e-12"
+    seen = []
+    for key in ("ArrowRight", "ArrowUp", "ArrowLeft", "ArrowDown", "ArrowDown"):
+        slider.press(key)
+        seen.append(float(field.input_value()))
+    assert seen == [1.1e-12, 1.2e-12, 1.1e-12, 1e-12, 1e-12]  # where the scale ends
+    field.fill("1e-5")
+    slider.press("ArrowRight")
+    assert field.input_value() == "1.1e-5"
+    planner.is_answered()
+
+
+REFUSALS = [
+    (DPSGD, "mechanism", "`steps` must be small enough, got 7", "mechanism-steps"),
+    (DPSGD, "count", "the law takes too long: `mean` is too large", "count-mean"),
+    (DPSGD, None, "the budget is met by every `mean` looked at", "count-mean"),
+    (DPSGD, "mechanism", "a trial takes too long", "mechanism"),
+    (DPSGD, "count", "exactly one number must be written as ?, got 2: `mean`, `cap`", "count-mean"),
+    (POINT, "mechanism", "`epsilon` of `approximate` must be less", "mechanism-epsilon"),
+    (POINT, "epsilon", "`epsilon` must be less", "epsilon"),
+    ({**PLACES, "mechanism": "gdp(mu=1)"}, "mechanism", "exactly one number must be written as ?, got 2: `mu`, `p`", "mechanism-text"),
+]
+
+
+def refusing(field, message):
+    return lambda route: route.fulfill(status=422, json={"error": {"field": field, "message": message}})
+
+
+def test_a_refusal_stands_beside_the_number_that_it_names_or_beside_the_field(planner):
+    for question, field, message, place in REFUSALS:
+        planner.page.goto("about:blank")
+        planner.open(question).is_answered()
+        planner.page.route("**/api/answer", refusing(field, message))
+        planner.at("delta").fill("2e-6")
+        planner.is_old()
+        assert planner.page.locator("form [aria-invalid]").evaluate_all("all => all.map(one => one.id)") == [place]
+        assert planner.message_beside(place).inner_text() == message
+        planner.page.unroute("**/api/answer")
+
+
+def test_endless_nonsense_is_cut(planner, quick):
+    planner.open(quick).is_answered()
+    planner.at("delta").fill("w" * 3000)
+    planner.is_old()
+    beside = planner.message_beside("delta")
+    assert beside.inner_text() == f"`delta` must be a number, got '{'w' * 77}...'"
+    assert beside.evaluate("place => place.scrollWidth <= place.clientWidth")
+    planner.at("design-open").click()
+    planner.at("design-tau").fill("w" * 3000)
+    planner.page.get_by_role("button", name="Find the law").click()
+    assert len(planner.message_beside("design-tau").inner_text()) < 130
+
+
 @pytest.mark.parametrize(
     ("question", "nonsense"),
     [
@@ -228,6 +285,21 @@ def test_a_server_that_is_gone_is_said_and_asked_again_with_the_next_change(plan
     assert planner.sentence != sentence
 
 
+def test_a_server_that_is_back_is_not_called_silent(planner, quick):
+    planner.open(quick).is_answered()
+    planner.at("design-open").click()
+    for kind in ("plan", "design"):
+        planner.page.route(f"**/api/{kind}", lambda route: route.abort())
+    planner.at("download-plan").click()
+    planner.page.get_by_role("button", name="Find the law").click()
+    places = planner.at("download-message"), planner.page.locator("#design [role=status]")
+    for place in places:
+        expect(place).to_have_text("The server does not answer.")
+    planner.at("delta").fill("1e-5")
+    for place in places:
+        expect(place).to_be_empty()
+
+
 def test_a_server_that_is_killed_is_said(planners, own_server, quick):
     planner = planners(own_server.url).open(quick).is_answered()
     own_server.end()
@@ -286,3 +358,49 @@ def test_a_number_solved_for_another_question_does_not_look_solved(planner):
     planner.at("delta").fill("1e-60")
     planner.is_old()
     assert solved.evaluate("field => getComputedStyle(field).fontStyle") == "italic"
+
+
+def test_the_table_of_another_question_does_not_stand_out(planner, quick):
+    planner.open(quick).is_complete()
+    cell = planner.page.locator("#compare tr.exact td").first
+    colour, plain = (
+        place.evaluate("cell => getComputedStyle(cell).color") for place in (cell, planner.page.locator("#compare thead th").first)
+    )
+    assert colour != plain
+    planner.at("delta").fill("abc")
+    planner.is_old()
+    expect(cell).to_have_css("color", plain)
+
+
+def test_the_solved_field_says_what_the_sentence_says(planner):
+    planner.open({"mechanism": "gaussian(sigma=?)", "count": "geometric(mean=30)", "epsilon": "2", "delta": "1e-5"}).is_complete()
+    before, held = planner.sentence, []
+
+    def hold(route):
+        route.continue_() if held else held.append(route)
+
+    planner.page.route("**/api/answer", hold)
+    planner.at("epsilon").fill("3")
+    planner.page.wait_for_timeout(100)  # longer than the page gathers changes
+    planner.at("epsilon").fill("3x")
+    planner.is_old()
+    held[0].continue_()
+    expect(planner.at("sentence")).not_to_have_text(before)
+    said, field = planner.page.evaluate(
+        "[document.querySelector('#sentence strong').innerText, document.querySelector('#mechanism-sigma').value]"
+    )
+    assert float(said) == pytest.approx(float(field), rel=1e-3)
+    assert planner.at("epsilon").input_value() == "3x"
+    planner.is_old()
+
+
+def test_an_answer_found_nearby_stays_where_it_is_not_looked_for_again(planner):
+    planner.open({"mechanism": "gaussian(sigma=?)", "count": "geometric(mean=30)", "epsilon": "2", "delta": "1e-5"}).is_complete()
+    refuse = refusing(None, "it takes too long")
+    planner.page.route("**/api/answer", lambda route: route.continue_() if route.request.post_data_json["near"] else refuse(route))
+    planner.at("epsilon").fill("3")
+    expect(planner.at("answer")).to_have_attribute("data-state", "near")
+    said = planner.sentence
+    planner.is_complete()
+    assert planner.sentence == said
+    assert planner.page.locator("form [aria-invalid]").count() == 0

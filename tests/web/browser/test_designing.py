@@ -25,7 +25,8 @@ def test_a_law_is_designed_and_used(open_panel):
     rows = planner.page.locator("#design tbody tr").evaluate_all("all => all.map(row => [...row.children].map(cell => cell.innerText))")
     chances = {name: float(share.rstrip("%")) for name, share in rows if share != "none"}
     assert chances["designed"] == max(chances.values())
-    assert {"geometric", "negative binomial", "binomial"} <= {name for name, _ in rows}
+    assert {"geometric, without a cap", "negative binomial", "binomial"} <= {name for name, _ in rows}
+    assert "No law of at most 12 trials, 6 on average, does better than" in planner.at("design").inner_text()
     planner.at("design-use").click()
     planner.is_answered()
     assert planner.at("count").input_value() == "text"
@@ -55,3 +56,36 @@ def test_nonsense_is_answered_beside_its_field(open_panel):
         assert planner.at(f"design-{field}").get_attribute("aria-invalid") == "true"
         planner.at(f"design-{field}").fill(good)
         expect(beside).to_be_empty()
+
+
+def test_a_law_that_is_not_the_best_does_not_look_it(open_panel):
+    planner = open_panel
+    ends = {"lower": 1.4, "upper": 1.5}
+    other = {"count": "geometric(mean=6)", "chance": 0.09178, "epsilon": ends}
+    found = {
+        "count": "finite({6: 1})",
+        "chance": 0.09101,
+        "epsilon": ends,
+        "expected": 5.99999,
+        "at_most": 0.09104,
+        "named": {"geometric": other, "negative_binomial": None, "binomial": {**other, "chance": 0.05}},
+    }
+    planner.page.route("**/api/design", lambda route: route.fulfill(json=found))
+    planner.at("design-tau").fill("0.012345")
+    planner.page.get_by_role("button", name="Find the law").click()
+    said = planner.page.locator("#design .found p")
+    expect(said).to_contain_text("With 9.101% some trial is among the best 1.235%, at the same price, with 6 trials on average.")
+    expect(said).to_contain_text("No law of at most 12 trials, 6 on average, does better than 9.104%.")
+    expect(planner.page.locator("#design tbody tr")).to_have_text(
+        ["designed9.101%", "geometric, without a cap9.178%", "negative binomialnone", "binomial5%"]
+    )
+    assert planner.page.locator("#design tr.exact").count() == 0
+
+
+def test_what_was_typed_is_there_when_the_panel_is_opened_again(open_panel):
+    planner = open_panel
+    planner.at("design-open").click()
+    planner.at("count-mean").fill("9")
+    planner.is_answered()
+    planner.at("design-open").click()
+    assert [planner.at(f"design-{name}").input_value() for name in ("tau", "cap", "mean")] == ["0.05", "12", "9"]

@@ -51,6 +51,31 @@ def test_one_trial_and_text_forms_are_restored(planner, planners, server, quick,
     assert other.sentence == planner.sentence
 
 
+def test_an_address_written_by_hand_is_read(planner):
+    planner.open(fragment="#mechanism=gaussian(sigma=4)&count=geometric(mean=30)&epsilon=?&delta=1e-6").is_answered()
+    assert planner.at("notice").is_hidden()
+    assert planner.at("mechanism-sigma").input_value() == "4"
+    assert planner.at("count-mean").input_value() == "30"
+
+
+def test_the_answer_does_not_depend_on_the_way_to_the_question(planner):
+    planner.open({"mechanism": "gaussian(sigma=?)", "count": "geometric(mean=30)", "epsilon": "1.5", "delta": "1e-5"}).is_complete()
+    before, asked = planner.at("mechanism-sigma").input_value(), []
+
+    def note(request):
+        if "/api/" in request.url:
+            asked.append((request.url.rpartition("/")[2], request.post_data_json.get("near")))
+
+    planner.page.on("request", note)
+    planner.at("count-mean").fill("300")
+    planner.is_complete()
+    planner.at("count-mean").fill("30")
+    planner.is_complete()
+    assert planner.at("mechanism-sigma").input_value() == before
+    assert [kind for kind, _ in asked] == 2 * ["answer", "answer", "curves", "compare"]
+    assert [near is None for kind, near in asked if kind == "answer"] == 2 * [False, True]
+
+
 DAMAGED = [
     "#nonsense",
     "#mechanism=%E0%A4%A&count=&epsilon=1&delta=?",

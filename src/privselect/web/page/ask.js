@@ -8,6 +8,8 @@ export class Refusal extends Error {
     }
 }
 
+export const SILENT = "The server does not answer.";
+
 /** Nobody answers. */
 export class Gone extends Error {}
 
@@ -26,7 +28,7 @@ export async function post(path, body, { signal, busy } = {}) {
             response = await fetch(path, { method: "POST", headers, body: JSON.stringify(body), signal });
         } catch (error) {
             if (signal?.aborted) throw error;
-            throw new Gone("The server does not answer. It is asked again with the next change.");
+            throw new Gone(SILENT);
         }
         if (response.ok) return response;
         if (response.status !== 429) throw await refusal(response);

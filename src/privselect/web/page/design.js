@@ -2,14 +2,14 @@
 
 import { Gone, post, Refusal } from "./ask.js";
 import { complain, element } from "./fields.js";
-import { isNumber, percent, valueOf, written } from "./numbers.js";
+import { atLeast, atMost, inPercent, isNumber, notNumber, valueOf, written } from "./numbers.js";
 
 const ASKED = {
     tau: { label: "good is the best", help: "share of all candidates", start: "0.01" },
     cap: { label: "at most", help: "trials, so that every run ends", start: "100" },
     mean: { label: "mean of K", help: "at most; that of the present law at first", start: "30" },
 };
-const NAMES = { geometric: "geometric", negative_binomial: "negative binomial", binomial: "binomial" };
+const NAMES = { geometric: "geometric, without a cap", negative_binomial: "negative binomial", binomial: "binomial" };
 
 export class Design {
     /** `given()` returns the closed question and the mean of its law, or null; `use(text)` takes the law that was found. */
@@ -34,8 +34,9 @@ export class Design {
         const message = element("p", { className: "message", id: `${id}-message` });
         const row = element("div", { className: "number plain" },
             element("label", { htmlFor: id }, label), element("span", { className: "help", id: `${id}-help` }, help), input, message);
-        input.addEventListener("input", () => complain(input, message, ""));
-        return { input, message, row };
+        const field = { input, message, row, typed: false };
+        input.addEventListener("input", () => ((field.typed = true), complain(input, message, "")));
+        return field;
     }
 
     #toggle() {
@@ -44,8 +45,13 @@ export class Design {
         this.opener.setAttribute("aria-expanded", String(opens));
         const mean = opens ? this.given()?.mean : undefined;
         if (!mean) return;
-        this.fields.mean.input.value = written(mean, 4);
-        this.fields.cap.input.value = String(Math.max(10, Math.min(200, Math.round(3 * mean))));
+        this.#suggest("mean", written(mean, 4));
+        this.#suggest("cap", String(Math.max(10, Math.min(200, Math.round(3 * mean)))));
+    }
+
+    // What was typed is not taken back.
+    #suggest(name, text) {
+        if (!this.fields[name].typed) this.fields[name].input.value = text;
     }
 
     /** A new question makes an old law of little use. */
@@ -67,13 +73,13 @@ export class Design {
         try {
             const busy = () => this.#say("The server is busy, asking again.");
             const response = await post("/api/design", { mechanism, epsilon, delta, tau, cap, mean }, { signal: control.signal, busy });
-            this.#show(await response.json(), tau);
+            this.#show(await response.json(), { tau, cap, mean });
             if (JSON.stringify(this.given()) !== JSON.stringify(asked)) this.age(); // meanwhile another question was asked
             this.#say("");
         } catch (error) {
             if (control.signal.aborted) this.#say("Cancelled.");
             else if (error instanceof Refusal) this.#refused(error);
-            else if (error instanceof Gone) this.#say("The server does not answer.");
+            else if (error instanceof Gone) this.#say(error.message);
             else throw error;
         } finally {
             clearInterval(clock);
@@ -83,7 +89,7 @@ export class Design {
 
     #check() {
         for (const [name, { input, message }] of Object.entries(this.fields))
-            complain(input, message, isNumber(input.value) ? "" : `\`${name}\` must be a number, got '${input.value.trim()}'`);
+            complain(input, message, isNumber(input.value) ? "" : notNumber(name, input.value));
         return Object.values(this.fields).every(({ message }) => !message.textContent);
     }
 
@@ -107,22 +113,20 @@ export class Design {
         else this.#say(message);
     }
 
-    #show({ count, chance, at_most: bound, expected, named }, tau) {
+    #show({ count, chance, at_most: bound, expected, named }, { tau, cap, mean }) {
+        const best = Object.values(named).every((law) => law === null || law.chance <= chance);
+        const share = (part) => `${atLeast(inPercent(part), 4)}%`;
         const head = ["law of K", "chance"].map((text) => element("th", { scope: "col" }, text));
-        const row = (name, share, first) =>
-            element(
-                "tr",
-                first ? { className: "exact" } : {},
-                element("th", { scope: "row" }, name),
-                element("td", {}, share === null ? "none" : percent(share)),
-            );
-        const others = Object.entries(named).map(([name, law]) => row(NAMES[name] ?? name, law ? law.chance : null, false));
-        const body = element("tbody", {}, row("designed", chance, true), ...others);
+        const row = (name, law, className) =>
+            element("tr", { className }, element("th", { scope: "row" }, name), element("td", {}, law ? share(law.chance) : "none"));
+        const others = Object.entries(named).map(([name, law]) => row(NAMES[name] ?? name, law, ""));
+        const body = element("tbody", {}, row("designed", { chance }, best ? "exact" : ""), ...others);
         const table = element("table", {}, element("thead", {}, element("tr", {}, ...head)), body);
-        const share = `the best ${written(100 * tau, 3)}%`;
-        const limit = bound === null ? "" : ` No law does better than ${written(Math.ceil(bound * 1e4) / 100, 5)}%.`;
-        const price = `at the same price, with ${written(expected, 3)} trials on average`;
-        const words = `With ${percent(chance)} some trial is among ${share}, ${price}.${limit}`;
+        const laws = `No law of at most ${cap} trials, ${atLeast(mean, 6)} on average,`;
+        const limit = bound === null ? "" : ` ${laws} does better than ${atMost(inPercent(bound), 4)}%.`;
+        const price = `at the same price, with ${atMost(expected, 4)} trials on average`;
+        const good = `the best ${atMost(inPercent(tau), 4)}%`;
+        const words = `With ${share(chance)} some trial is among ${good}, ${price}.${limit}`;
         const text = element("details", {}, element("summary", {}, "its text form"), element("code", {}, count));
         const take = element("button", { type: "button", className: "main", id: "design-use" }, "Use this law");
         take.addEventListener("click", () => this.use(count));

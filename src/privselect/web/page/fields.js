@@ -34,7 +34,7 @@ export class NumberField {
         this.row = element("div", { className: "number" }, name, hint, this.input, this.range, this.message);
         this.input.addEventListener("input", () => (this.#follow(), changed(this.input.value)));
         this.range.addEventListener("input", () => this.#slide(atNotch(this.range.valueAsNumber, slider), changed));
-        if (slider.whole) this.range.addEventListener("keydown", (event) => this.#step(event, changed));
+        this.range.addEventListener("keydown", (event) => this.#step(event, changed));
     }
 
     /** Shows a text; `solved` where it is an answer and not to be changed. */
@@ -56,16 +56,18 @@ export class NumberField {
         changed(text);
     }
 
-    // Far down a long scale one notch is less than one, and an arrow key would do nothing.
+    // One notch may be less than the digits that are shown, and an arrow key would do nothing.
     #step(event, changed) {
         const way = { ArrowUp: 1, ArrowRight: 1, ArrowDown: -1, ArrowLeft: -1 }[event.key];
-        const now = valueOf(this.input.value);
-        const next = atNotch(this.range.valueAsNumber + way, this.slider);
-        if (!way || Number(next) !== now) return;
+        if (!way) return;
         event.preventDefault();
-        const text = String(Math.min(this.slider.high, Math.max(this.slider.low, now + way)));
-        this.range.value = notchOf(Number(text), this.slider);
-        this.#slide(text, changed);
+        const now = valueOf(this.input.value);
+        const stays = (notch) => way * (Number(atNotch(notch, this.slider)) - now) <= 0;
+        let notch = this.range.valueAsNumber + way;
+        while (notch >= 0 && notch <= NOTCHES && stays(notch)) notch += way;
+        if (notch < 0 || notch > NOTCHES) return;
+        this.range.value = notch;
+        this.#slide(atNotch(notch, this.slider), changed);
     }
 
     #follow() {

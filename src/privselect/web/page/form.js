@@ -76,10 +76,11 @@ export class Form {
     /** Puts a refusal beside the field that it is about; false where there is none. */
     refuse({ field, message }) {
         const { state, fields } = this;
-        const [, name] = /`(\w+)`/.exec(message) ?? [];
-        const named = addresses(state).filter((address) => address.split(".").at(-1) === name);
-        const open = name && isText(unknownOf(state)) ? [unknownOf(state)] : [];
-        const address = (field ? [`${field}.${name}`, `${field}.text`, field] : [...named, ...open]).find((one) => fields.has(one));
+        const names = [...message.matchAll(/`(\w+)`/g)].map(([, name]) => name);
+        const named = addresses(state).filter((address) => names.includes(address.split(".").at(-1)));
+        const open = names.length && isText(unknownOf(state)) ? [unknownOf(state)] : [];
+        const within = [...names.map((name) => `${field}.${name}`), `${field}.text`, field];
+        const address = (field ? within : [...named, ...open]).find((one) => fields.has(one));
         if (address) fields.get(address).complain(message);
         else if (SIDES.includes(field)) complain(at(field), at(`${field}-message`), message);
         else return false;

@@ -33,8 +33,8 @@ export const MECHANISMS = {
         numbers: { scale: { label: "scale", help: "of the noise", start: "4", slider: log(0.2, 100) } },
     },
     approximate: {
-        label: "one point (epsilon, delta)",
-        help: "All that is known of a trial is one guarantee.",
+        label: "one guarantee",
+        help: "All that is known of a trial is one (epsilon, delta).",
         numbers: {
             epsilon: { label: "epsilon of a trial", help: "", start: "0.3", slider: log(0.01, 10) },
             delta: { ...delta, label: "delta of a trial", start: "1e-8" },

@@ -15,7 +15,7 @@ export const LINES = {
     exact_lower: { colour: "lower", width: 1.2, dash: [3, 3] },
     paper: { colour: "paper_bound", width: 1.6, dash: [6, 2.4, 1.6, 2.4] },
     renyi: { colour: "renyi", width: 1.6, dash: [3.2, 2] },
-    composition: { colour: "composition", width: 1.6, dash: [12, 3, 1.6, 3, 1.6, 3], curved: false },
+    composition: { colour: "composition", width: 1.6, dash: [12, 3, 1.6, 3, 1.6, 3] },
     base: { colour: "base", width: 1.2, dash: [] },
     at_least: { colour: "exact", width: 2, dash: [] },
 };

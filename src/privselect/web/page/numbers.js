@@ -7,6 +7,11 @@ export const NOTCHES = 1000; // of every slider
 /** Whether a text is a number or a fraction, as the text forms take them. */
 export const isNumber = (text) => NUMBER.test(text.trim());
 
+const shortened = (text) => (text.length <= 80 ? text : `${text.slice(0, 77)}...`);
+
+/** What is said of a text that is no number. */
+export const notNumber = (name, text) => `\`${name}\` must be a number, got '${shortened(text.trim())}'`;
+
 /** The value of such a text; NaN for any other. */
 export function valueOf(text) {
     if (!isNumber(text)) return NaN;
@@ -38,6 +43,9 @@ export const atMost = (value, digits = 5) => (value === null ? "infinite" : outw
 
 /** Rounded down, for a lower end. */
 export const atLeast = (value, digits = 5) => outward(value, digits, false);
+
+/** A share in per cent, without the last crumb that the multiplication leaves. */
+export const inPercent = (share) => Number((100 * share).toPrecision(15));
 
 /** A chance in per cent, rounded down. */
 export function percent(chance) {

@@ -8,6 +8,7 @@ const lines = (names, from, labels = BOUNDS) =>
     names.filter((name) => from[name] && some(from[name])).map((name) => ({ name, label: labels[name] ?? name, values: from[name] }));
 /** A message of the server as a sentence of its own. */
 export const spelled = (message) => message[0].toUpperCase() + message.slice(1).replace(/[^.]$/, "$&.");
+const UNNOTICED = 1e-6; // a chance that nobody would ever see come true
 const greatest = (values) => Math.max(0, ...values.filter((value) => value !== null));
 
 /** Epsilon over the mean of K, by every bound. */
@@ -43,7 +44,7 @@ export function profilePicture(answer, { profile }) {
         name: "profile", across: "delta", along: "epsilon", xs: profile.delta, series, log: "x", upright: true, y: [0, top || 1],
         curves: profile,
         marks: [{ x: answer.delta, y: answer.cost.upper }],
-        caption: `Every point on the line holds at once. The ring is the one asked for: ${ring}.`,
+        caption: `The computed points hold together; the line is drawn straight between them. The ring is the one asked for: ${ring}.`,
         said: `Delta over epsilon. The selection has ${said.join(" and ")}.`,
     };
 }
@@ -52,22 +53,26 @@ export function profilePicture(answer, { profile }) {
 export function lawPicture(answer) {
     const { law, trials } = answer;
     if (!law) return { name: "law", note: "One trial, always. " + chance(trials) };
-    const series = lines(["at_least"], law, { at_least: "P(K ≥ k)" });
+    // Each value holds from the place before it; that the first one holds from 0 on is drawn too.
+    const xs = [0, ...law.k];
+    const curves = { at_least: [1, ...law.at_least] };
+    const series = lines(["at_least"], curves, { at_least: "P(K ≥ k)" });
     const shares = (k) => Object.keys(trials.quantiles).filter((share) => trials.quantiles[share] === k);
     const label = (k) => shares(k).map((share) => `${written(100 * share, 3)}%`).join(", ");
     const rules = [...new Set(Object.values(trials.quantiles))].map((k) => ({ x: k, label: label(k) }));
     return {
-        name: "law", across: "k", along: "P(K ≥ k)", xs: law.k, series, steps: true, y: [0, 1.04], curves: law, rules, marks: [],
-        caption: inWords(trials),
-        said: `The chance that K is at least k, from k = ${law.k[0]} to ${law.k.at(-1)}. ${inWords(trials)}`,
+        name: "law", across: "k", along: "P(K ≥ k)", xs, series, steps: true, y: [0, 1.04], curves, rules, marks: [],
+        caption: inWords(trials, law),
+        said: `The chance that K is at least k, up to k = ${law.k.at(-1)}. ${inWords(trials, law)}`,
     };
 }
 
-function inWords(trials) {
+function inWords(trials, law) {
     const { "0.5": half, "0.9": most, "0.99": nearly } = trials.quantiles;
+    const always = trials.expected === nearly && law.at_least.every((share) => share === 0 || share === 1);
     const lesser = half === nearly ? "" : `${half} half of the time, at most ${most} with 90%, at most `;
-    const few = `K is at most ${lesser}${nearly} with 99%.`;
-    const none = trials.probability_of_zero > 0 ? ` With ${atMost(100 * trials.probability_of_zero, 3)}% there is no trial at all.` : "";
+    const few = always ? `K is always ${nearly}.` : `K is at most ${lesser}${nearly} with 99%.`;
+    const none = trials.probability_of_zero > UNNOTICED ? ` With ${atMost(100 * trials.probability_of_zero, 3)}% there is no trial at all.` : "";
     return few + none + " " + chance(trials);
 }
 

@@ -1,6 +1,6 @@
 // The page itself: the form asks, the server answers, the right side shows.
 
-import { Gone, Latest, Refusal } from "./ask.js";
+import { Gone, Latest, Refusal, SILENT } from "./ask.js";
 import { Chart } from "./charts.js";
 import { Design } from "./design.js";
 import { element } from "./fields.js";
@@ -12,6 +12,8 @@ import { lawPicture, meanPicture, profilePicture, spelled } from "./pictures.js"
 import { about, fromFragment, question, readQuestion, start, toFragment, unknownOf } from "./state.js";
 import { offer } from "./taking.js";
 
+const COMPUTING = "Computing.";
+const AGAIN = "It is asked again with the next change.";
 const BUSY = "The server is busy, asking again.";
 const INFINITE = "There is no finite answer to go on with.";
 
@@ -31,7 +33,7 @@ const design = new Design(at("design"), at("design-open"), { given: closed, use:
 // To give up on a question costs the server a process, so it is done only where waiting costs more.
 const answering = new Latest("/api/answer", {
     patience: 3000,
-    answered: (answer, { near, ...body }) => answered(answer, body),
+    answered: (answer, { near, ...body }) => answered(answer, body, near !== null),
     failed: (error, { near, ...body }) => failed(error, body),
     busy: () => mark("asking", BUSY),
 });
@@ -43,9 +45,10 @@ const comparing = new Latest("/api/compare", { patience: 2500, answered: compare
 let timer;
 function changed() {
     at("notice").hidden = true;
+    clearTimeout(resting);
     const fault = form.check();
-    if (fault) return old(fault);
-    mark("asking", "Computing.");
+    if (fault) return old(fault), rest();
+    mark("asking", COMPUTING);
     clearTimeout(timer);
     timer = setTimeout(ask, 30); // a slider tells of every pixel
 }
@@ -53,17 +56,28 @@ function changed() {
 function ask() {
     const body = question(form.state);
     remember();
-    if (JSON.stringify(body) === asked) return isCurrent() && fine();
+    if (JSON.stringify(body) === asked) return isCurrent() && current();
     asked = JSON.stringify(body);
-    // The answer to nearly the same question is where the server looks first.
-    const near = good && unknownOf(form.state) === good.unknown ? good.answer.value : null;
+    // The answer to nearly the same question is where the server looks first, where it has to look for a number.
+    const unknown = unknownOf(form.state);
+    const near = unknown.includes(".") && unknown === good?.unknown ? good.answer.value : null;
     answering.ask({ ...body, near });
+}
+
+// What is found nearby is proved, but depends on where it was looked for. At rest it is asked for once more, from the beginning, so that
+// a question has one answer, whichever way led to it.
+let resting;
+function rest() {
+    clearTimeout(resting);
+    resting = setTimeout(() => {
+        if (good?.near && (isCurrent() || !asked)) answering.ask({ ...good.question, near: null });
+    }, 400);
 }
 
 // ---- the answer
 
-function answered(answer, body) {
-    good = { question: body, answer, unknown: unknownOf(readQuestion(body)), details: { law: lawPicture(answer) } };
+function answered(answer, body, near) {
+    good = { question: body, answer, near, unknown: unknownOf(readQuestion(body)), details: { law: lawPicture(answer) } };
     at("sentence").replaceChildren(...emphasised(answer));
     at("proof").textContent = spelled(answer.proved);
     at("asked").textContent = inText(body);
@@ -71,20 +85,22 @@ function answered(answer, body) {
     at("command").textContent = answer.command;
     charts.law.show(good.details.law);
     design.age();
-    const next = { ...body, value: answer.value };
-    owners.set(next, good);
-    if (answer.value === null) {
-        drawing.cancel();
-        comparing.cancel();
-        unpictured(INFINITE);
-        untabled(INFINITE);
-    } else drawing.ask(next);
-    if (isCurrent()) fine();
+    form.show();
+    for (const place of document.querySelectorAll(".message")) if (place.textContent === SILENT) place.textContent = ""; // it is back
+    if (!near) detail();
+    if (isCurrent()) current();
+    else if (!asked) rest();
 }
 
 /** The answer on the screen is that to the question on the screen. */
+function current() {
+    if (!good.near) return fine();
+    mark("near", COMPUTING);
+    fresh("law", true);
+    rest();
+}
+
 function fine() {
-    form.show();
     mark("fresh", "");
     for (const name of ["mean", "profile", "law", "compare"]) fresh(name, name in good.details);
     speak(at("sentence").textContent);
@@ -112,6 +128,16 @@ function closed() {
 }
 
 // ---- its details: they follow one another, as the server computes them one by one
+
+function detail() {
+    const next = { ...good.question, value: good.answer.value };
+    owners.set(next, good);
+    if (next.value !== null) return drawing.ask(next);
+    drawing.cancel();
+    comparing.cancel();
+    unpictured(INFINITE);
+    untabled(INFINITE);
+}
 
 function drawn(curves, body) {
     const owner = owners.get(body);
@@ -155,7 +181,7 @@ function arrived(owner, names) {
 function missing(error, body, instead) {
     if (owners.get(body) !== good) return;
     if (error instanceof Refusal) instead(spelled(error.message));
-    else if (error instanceof Gone) say(error.message);
+    else if (error instanceof Gone) say(`${SILENT} ${AGAIN}`);
     else throw error;
 }
 
@@ -182,8 +208,13 @@ function untabled(note) {
 
 function failed(error, body) {
     if (JSON.stringify(body) !== asked) return;
-    if (error instanceof Refusal) return old(error.message, !form.refuse(error));
-    old(error instanceof Gone ? error.message : "The answer could not be shown.", true);
+    if (error instanceof Refusal && isCurrent()) {
+        good.near = false; // what was found nearby will do
+        detail();
+        return fine();
+    }
+    if (error instanceof Refusal) return old(error.message, !form.refuse(error)), rest();
+    old(error instanceof Gone ? `${SILENT} ${AGAIN}` : "The answer could not be shown.", true);
     if (!(error instanceof Gone)) throw error;
 }
 

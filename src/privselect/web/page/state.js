@@ -1,7 +1,7 @@
 // The state of the page is the question: four texts with one `?` among them. It fits into an address.
 
 import { BUDGET, DEFAULT, FORMS } from "./forms.js";
-import { isNumber } from "./numbers.js";
+import { isNumber, notNumber } from "./numbers.js";
 
 const FIELDS = ["mechanism", "count", "epsilon", "delta"];
 
@@ -76,7 +76,7 @@ export function faults(state) {
         const name = address.split(".").at(-1);
         if (isText(address) && text.trim() === "") found[address] = "write a text form, such as `" + example(address) + "`";
         if (isText(address) || text.trim() === "?" || isNumber(text)) continue;
-        found[address] = `\`${name}\` must be a number, got '${text.trim()}'`;
+        found[address] = notNumber(name, text);
     }
     return found;
 }
@@ -92,14 +92,14 @@ export function toFragment(state) {
 /** The state that such a part holds, or null where it holds none. */
 export function fromFragment(fragment) {
     try {
-        const pairs = fragment.replace(/^#/, "").split("&").map((pair) => pair.split("="));
+        const pairs = fragment.replace(/^#/, "").split("&").map((pair) => /^(.*?)=(.*)$/s.exec(pair).slice(1));
         const asked = Object.fromEntries(pairs.map(([field, text]) => [field, decodeURIComponent(text)]));
         const whole = pairs.length === FIELDS.length && FIELDS.every((field) => field in asked);
         const marks = FIELDS.map((field) => asked[field]).join("").split("?").length - 1;
         const read = whole && marks === 1 && asked.mechanism ? readQuestion(asked) : null;
         return read && unknownOf(read) ? read : null; // a ? beside other characters is no unknown
     } catch {
-        return null; // a broken escape
+        return null; // a broken escape, or a part without =
     }
 }
 

@@ -1,6 +1,6 @@
 // The buttons that hand something over: files and texts for the clipboard.
 
-import { Gone, post } from "./ask.js";
+import { post } from "./ask.js";
 import { copy, csv, png, save } from "./downloads.js";
 
 const at = (id) => document.getElementById(id);
@@ -43,14 +43,19 @@ async function hand(button, make, last) {
     try {
         await make();
     } catch (error) {
-        say(error instanceof Gone ? "The server does not answer." : error.message);
+        say(error.message);
     } finally {
         button.removeAttribute("aria-busy");
     }
 }
 
+const timers = new Map(); // of the buttons that say what happened
+
 async function copied(button, text, shown) {
     button.dataset.label ??= button.textContent;
-    button.textContent = await copy(text, shown);
-    setTimeout(() => (button.textContent = button.dataset.label), 1500);
+    const done = await copy(text, shown);
+    const tell = (word, heard) => ((button.textContent = word), (at("copied").textContent = heard));
+    tell(done, done);
+    clearTimeout(timers.get(button));
+    timers.set(button, setTimeout(() => tell(button.dataset.label, ""), 1500));
 }
