@@ -47,7 +47,7 @@ def in_plain_words(certificate: Certificate, proved: Proved) -> Section:
 
 
 def _promised(certificate: Certificate, epsilon: float) -> Iterator[Block]:
-    total, unit = certificate.total, certificate.promise.declared.unit
+    total, unit, shown = certificate.total, certificate.promise.declared.unit, at_most(epsilon)
     yield paragraph(_released(certificate))
     protected: Words = (Strong("a unit that is not declared"),) if unit is None else (Said(unit), ", whichever it is")
     yield paragraph(
@@ -61,8 +61,8 @@ def _promised(certificate: Certificate, epsilon: float) -> Iterator[Block]:
         "at most by the factor ",
         *_POWER,
         " = e",
-        Raised(at_most(epsilon)),
-        f" = {factor_up(float(at_most(epsilon)))}, and beyond that by at most delta = {write_value(total.delta)}, which is {one_in(total.delta)}.",
+        Raised(shown),
+        f" = {factor_up(float(shown))}, and beyond that by at most delta = {write_value(total.delta)}, which is {one_in(total.delta)}.",
     )
 
 
