@@ -10,17 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from wire import QUICK, SLOW
 
 from privselect.web import crew as crews
 from privselect.web.crew import ANSWERS, BusyError, Crew, DroppedError, FailedError, LimitError, RefusalError
 
-QUICK = {"mechanism": "gaussian(sigma=4)", "count": "geometric(mean=30)", "epsilon": "?", "delta": "1e-6"}
-SLOW = {
-    "mechanism": "dpsgd(noise_multiplier=1.3, sampling_probability=0.01, steps=4000)",
-    "count": "geometric(mean=30, cap=?)",
-    "epsilon": 5,
-    "delta": "1e-6",
-}
 LARGE = {**QUICK, "mechanism": "dpsgd(noise_multiplier=1, sampling_probability=0.001, steps=1000000)", "count": "fixed(k=300)"}
 
 
