@@ -141,6 +141,16 @@ def test_a_page_in_the_folder_of_a_release_does_not_tell_when_the_run_ended(proj
     assert len(before) == 1
 
 
+def test_a_folder_whose_time_may_not_be_set_gets_its_page(project, monkeypatch):
+    assert project.tune()[0] == 0
+
+    def forbidden(*_, **__):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr("os.utime", forbidden)  # as in a folder that belongs to somebody else, who lets others write in it
+    assert write_report(project.folder / "release").file.exists()
+
+
 def test_the_page_of_a_run_needs_nothing_but_the_released_folder(project, tmp_path_factory):
     assert project.tune()[0] == 0
     here = write_report("release").file.read_bytes()

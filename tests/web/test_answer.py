@@ -190,6 +190,8 @@ def test_the_law_falls_where_it_does(law):
     for before, k, at_least in zip(places[:-1], places[1:], drawn["at_least"], strict=True):
         for place in {int(before) + 1, int(k)}:
             assert abs(1.0 - pmf[:place].sum() - at_least) <= 0.0051
+    if ps.parse(law).largest is not None:
+        assert drawn["at_least"][-1] == pytest.approx(0.0, abs=1e-12)
 
 
 def test_one_trial_has_no_law():

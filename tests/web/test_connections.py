@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import socket
 import sys
 import time
 from pathlib import Path
@@ -36,6 +37,11 @@ IMPATIENT = """
 from privselect.web import connections, guard
 connections.PATIENCE = guard.BODY_SECONDS = 0.5
 """
+HURRIED = f"""{IMPATIENT}
+from privselect.web import server
+server.KEEP_ALIVE = 1
+"""
+ESTABLISHED = "01"  # in /proc/net/tcp
 FEW_DESCRIPTORS = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200))"
 impatient = pytest.mark.parametrize("own_server", [pytest.param(IMPATIENT, id="impatient")], indirect=True)
 PAGE = b"GET /static/planner.js HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -93,6 +99,30 @@ def test_a_client_that_does_not_read_is_not_waited_for(own_server):
         time.sleep(1.5)
         assert received(one).count(b"HTTP/1.1 200 OK") < many
     assert lives(own_server)
+
+
+@pytest.mark.skipif(not Path("/proc").exists(), reason="connections are looked up in /proc")
+@pytest.mark.parametrize("own_server", [pytest.param(HURRIED, id="hurried")], indirect=True)
+@pytest.mark.parametrize("asked", [PAGE, PAGE.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")], ids=["kept", "last"])
+def test_a_short_answer_that_is_not_read_does_not_hold_its_connection(own_server, asked):
+    with contextlib.ExitStack() as opened:
+        for many in range(1, 260, 2):  # of some, just so much is left unsent that nobody is told to wait with the rest
+            one = opened.enter_context(socket.socket())
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            one.connect((own_server.client.base_url.host, own_server.client.base_url.port))
+            with contextlib.suppress(ConnectionError):
+                one.sendall(asked * many)
+        until = time.monotonic() + 20.0
+        while held(own_server):
+            assert time.monotonic() < until, "a connection is held"
+            time.sleep(0.1)
+    assert lives(own_server)
+
+
+def held(server):
+    """The connections that the server has not closed."""
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return [row for row in rows if row[1].endswith(f":{server.client.base_url.port:04X}") and row[3] == ESTABLISHED]
 
 
 @pytest.mark.skipif(not Path("/proc").exists(), reason="its work is looked up in /proc")

@@ -176,6 +176,21 @@ def test_the_certificate_is_a_draft_that_verifies(settled):
     assert verdict.draft
 
 
+@pytest.mark.parametrize(
+    ("mechanism", "count", "epsilon", "delta"),
+    [
+        ("gaussian(sigma=4)", None, "0", "?"),
+        ("gaussian(sigma=4)", "geometric(mean=30)", "0", "?"),
+        ("gaussian(sigma=4)", None, "?", "0.9"),
+    ],
+)
+def test_what_costs_no_epsilon_can_be_certified(mechanism, count, epsilon, delta):
+    asked = {"mechanism": mechanism, "count": count, "epsilon": epsilon, "delta": delta}
+    verdict = ps.verify(work("certificate", {**asked, "value": work("answer", asked)["value"]}))
+    assert verdict.holds
+    assert verdict.certificate.total.upper == 0.0
+
+
 DESIGN = {"mechanism": "gaussian(sigma=4)", "epsilon": 2.0, "delta": "1e-6", "tau": 0.01, "cap": "30", "mean": 15}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -54,7 +55,8 @@ def write_report(
     try:
         write_whole(file, page.encode("utf-8"))
         if found.holds(file):
-            add_to_folder(file.parent, file.name)
+            with contextlib.suppress(PermissionError):  # a folder of somebody else's, who is not the one that ran it just now
+                add_to_folder(file.parent, file.name)
     except OSError as error:
         raise unwritable("out", file, error) from None
     return Written(file, verdict)

@@ -88,4 +88,5 @@ def _law(count: Count | None) -> dict[str, list[float]] | None:
     if top <= _MOST_PLACES:
         return {"k": list(range(1, top + 2)), "at_least": at_least(count, top + 1)[1:]}
     places, beyond = zip(*survival(count), strict=True)
-    return {"k": [*places[1:], places[-1] + 1.0], "at_least": list(beyond)}
+    last = 0.0 if count.largest == places[-1] else beyond[-1]
+    return {"k": [*places[1:], places[-1] + 1.0], "at_least": [*beyond[:-1], last]}

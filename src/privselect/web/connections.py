@@ -39,8 +39,20 @@ class Connection(H11Protocol):
         self._look()
 
     def resume_writing(self) -> None:
-        """It reads again."""
+        """It reads again, and is given time for the rest."""
         super().resume_writing()
+        self._stop_clock()
+        self._look()
+
+    def on_response_complete(self) -> None:
+        """The last answer of a connection may still have to be read."""
+        super().on_response_complete()
+        if self.transport.is_closing():
+            self._look()
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Nothing was asked for a while."""
+        super().timeout_keep_alive_handler()
         self._look()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -50,10 +62,10 @@ class Connection(H11Protocol):
 
     def _look(self) -> None:
         """Start the clock where the client is waited for, and only then; a byte now and then does not set it back."""
-        if self.conn.their_state is not h11.IDLE and not self.flow.write_paused:
+        if self.conn.their_state is h11.IDLE or self.flow.write_paused or self.transport.is_closing():
+            self._ending = self._ending or self.loop.call_later(PATIENCE, self.transport.abort)
+        else:
             self._stop_clock()
-        elif self._ending is None:
-            self._ending = self.loop.call_later(PATIENCE, self.transport.abort)
 
     def _stop_clock(self) -> None:
         if self._ending is not None:

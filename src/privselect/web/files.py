@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from privselect.planning.plan import Plan
     from privselect.web.asked import Asked, Settled
 
-_SLACKS = (1.001, 1.01, 1.1, 2.0)  # for a delta whose epsilon, found by itself and rounded on its own, is more than was asked
+_SLACKS = (1.0, 1.001, 1.01, 1.1, 2.0)
 
 
 def plan_toml(asked: Asked, settled: Settled) -> str:
@@ -26,8 +26,12 @@ def plan_toml(asked: Asked, settled: Settled) -> str:
 
 def draft_certificate(asked: Asked, settled: Settled) -> str:
     """Nothing is declared on the page, so the certificate is a draft."""
-    planned = _planned(asked, settled)
-    return certify(planned.mechanism, planned.count, delta=planned.delta, epsilon=planned.epsilon).to_json()
+    found: Plan | Settled
+    if settled.epsilon == 0.0:  # which no plan may have
+        found = replace(settled, delta=_roomier(settled)) if asked.delta is None else settled
+    else:
+        found = _planned(asked, settled)
+    return certify(found.mechanism, found.count, delta=found.delta, epsilon=found.epsilon).to_json()
 
 
 def _planned(asked: Asked, settled: Settled) -> Plan:
@@ -55,5 +59,13 @@ def _again(asked: Asked, settled: Settled) -> Plan:
         return plan(asked.mechanism, asked.count, epsilon=epsilon, delta=delta)
     if asked.epsilon is None:
         return checked(mechanism, count, epsilon=rounded_up(float(settled.whole.epsilon_at(delta).upper)), delta=delta)
-    enough = (more for slack in _SLACKS if (more := rounded_up(delta * slack)) < 1.0 and settled.whole.epsilon_at(more).upper <= epsilon)
-    return checked(mechanism, count, epsilon=epsilon, delta=next(enough, delta))
+    return checked(mechanism, count, epsilon=epsilon, delta=_roomier(settled))
+
+
+def _roomier(settled: Settled) -> float:
+    """The delta, or as little more as lets the epsilon at it, found by itself and rounded on its own, be the one that was asked."""
+    for slack in _SLACKS:
+        delta = rounded_up(settled.delta * slack)
+        if delta < 1.0 and settled.whole.epsilon_at(delta).upper <= settled.epsilon:
+            return delta
+    return settled.delta

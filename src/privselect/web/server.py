@@ -20,6 +20,7 @@ _LOCAL_NAMES = ("127.0.0.1", "localhost", "[::1]")
 _DESCRIPTORS = 4096
 _OWN_DESCRIPTORS = 64  # for the processes and for files that are being sent
 _BACKLOG = 2048
+KEEP_ALIVE = 30  # seconds that a connection may wait for its next request
 
 
 def serve(host: str, port: int, ready: Callable[[str], None]) -> None:
@@ -46,7 +47,7 @@ def serve(host: str, port: int, ready: Callable[[str], None]) -> None:
         log_level="warning",
         access_log=False,  # what is asked is nobody's business
         server_header=False,
-        timeout_keep_alive=30,
+        timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=2,
         backlog=_BACKLOG,
         lifespan="on",
