@@ -15,6 +15,7 @@ from privselect.audit.prediction import BITS, Prediction, chances, probabilities
 from privselect.audit.settings import DATA_SETS
 from privselect.errors import ParameterError
 from privselect.selection.exact import ExactLower
+from privselect.tuning.plan_ids import plan_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 
+@plan_id("audit_worst_case")
 @dataclass(frozen=True, repr=False)
 class WorstCase:
     """An objective for the tuner: it draws a piece of the order, whose score says how far up it stands.

@@ -12,6 +12,7 @@ from privselect.errors import ParameterError
 from privselect.mechanisms import DPSGD, Disjoint, Mechanism
 from privselect.parameters import shown
 from privselect.tuning import digits, softmax
+from privselect.tuning.plan_ids import plan_id
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,6 +55,7 @@ def question(out: Path) -> dict[str, Any]:
     }
 
 
+@plan_id("demo_trial")
 @dataclass(frozen=True)
 class DigitsTrial:
     """The objective: trains with the very numbers of the plan's mechanism, so that what is run is what is accounted for."""
@@ -101,6 +103,7 @@ def synthetic() -> dict[str, Any]:
     return _columns(digits.synthetic().private)
 
 
+@plan_id("demo_correct")
 def correct(model: dict[str, Any], held: dict[str, Any]) -> NDArray[np.bool_]:
     """Whether each held-out digit is recognised."""
     return softmax.correct(model, held["features"], held["labels"])

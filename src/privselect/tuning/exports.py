@@ -11,7 +11,7 @@ from typing import Any
 
 from privselect.errors import MissingExtraError, ParameterError
 from privselect.parameters import shown
-from privselect.tuning.space import named
+from privselect.tuning.plan_ids import name_in_plan
 
 _KINDS = ("arrays", "safetensors")
 _NAME = re.compile(r"\w+(\.\w+)*")
@@ -37,7 +37,7 @@ def read_export(given: str | Callable[[Any], bytes] | None) -> Export | None:
         _safetensors()
         return Export("safetensors", "model.safetensors", _to_safetensors, _from_safetensors)
     if callable(given):
-        return Export(named(given), "model.bin", _UserExport(given), bytes)
+        return Export(name_in_plan(given), "model.bin", _UserExport(given), bytes)
     raise ParameterError(f"`export` must be one of {', '.join(_KINDS)}, or a function that returns bytes, got {shown(given)}")
 
 

@@ -13,9 +13,10 @@ from privselect.errors import AbortedError, ParameterError, PrivselectError
 from privselect.mechanisms import Disjoint, Mechanism, Mixture
 from privselect.parameters import shown
 from privselect.tuning.domination import leaks_at_most
+from privselect.tuning.plan_ids import name_in_plan
 from privselect.tuning.release import written
 from privselect.tuning.scores import NoisyCount, Score
-from privselect.tuning.space import Space, Suggested, named
+from privselect.tuning.space import Space, Suggested
 from privselect.tuning.streams import Stream, derived
 
 if TYPE_CHECKING:
@@ -274,5 +275,5 @@ def objective_name(objective: Any) -> str:
         objective = objective.func
     inner = getattr(objective, "runs", None)
     if inner is None:
-        return named(objective)
-    return f"{named(objective)}({inner if isinstance(inner, str) else objective_name(inner)})"
+        return name_in_plan(objective)
+    return f"{name_in_plan(objective)}({inner if isinstance(inner, str) else objective_name(inner)})"

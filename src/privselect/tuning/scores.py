@@ -11,7 +11,7 @@ import numpy as np
 from privselect.certificates.private_score import KINDS, count_noise, counted
 from privselect.errors import ParameterError
 from privselect.parameters import check_exact, shown
-from privselect.tuning.space import named
+from privselect.tuning.plan_ids import name_in_plan
 from privselect.tuning.split import keyed_split
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class NoisyCount:
                 raise ParameterError("`ids` must say how to find each record's stable id where the hold-out is split off, got none")
 
     def __repr__(self) -> str:
-        return f"NoisyCount(correct={named(self.correct)}, sigma={self.sigma})"  # never the hold-out
+        return f"NoisyCount(correct={name_in_plan(self.correct)}, sigma={self.sigma})"  # never the hold-out
 
     @property
     def noise(self) -> DiscreteGaussian:
@@ -85,9 +85,9 @@ class NoisyCount:
 
     def plain(self) -> dict[str, Any]:
         """As JSON has it."""
-        apart = {"fraction": str(self.fraction), "ids": self.ids if isinstance(self.ids, str) else named(self.ids)}
+        apart = {"fraction": str(self.fraction), "ids": self.ids if isinstance(self.ids, str) else name_in_plan(self.ids)}
         how = "given apart" if self.fraction is None else apart
-        return {"noisy_count": {"correct": named(self.correct), "sigma": self.sigma, "holdout": how}}
+        return {"noisy_count": {"correct": name_in_plan(self.correct), "sigma": self.sigma, "holdout": how}}
 
     def loaded(self) -> NoisyCount:
         """With the hold-out itself where it was to be loaded."""

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from privselect.entropy import below
 from privselect.errors import ParameterError
 from privselect.parameters import POSITIVE, REAL, check_exact, check_number, shown, whole
+from privselect.tuning.plan_ids import name_in_plan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -227,7 +228,7 @@ class Space:
     def plain(self) -> Any:
         """As JSON has it: the laws, or the name of the function."""
         if self.laws is None:
-            return {"function": named(self._function)}
+            return {"function": name_in_plan(self._function)}
         return {name: law.plain() for name, law in self.laws.items()}
 
     def listed(self) -> list[tuple[Fraction, Candidate]] | None:
@@ -262,14 +263,6 @@ class Suggested(Space):
     def plain(self) -> Any:
         """As JSON has it."""
         return {"suggested": self._name}
-
-
-def named(function: object) -> str:
-    """``module:function``, the name under which a plan knows it."""
-    module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
-    if module is None or name is None:
-        module, name = type(function).__module__, type(function).__qualname__
-    return f"{module}:{name}"
 
 
 def read_distribution(name: str, fields: Any) -> Distribution:

@@ -11,6 +11,7 @@ from privselect.integrations.opacus.breaches import PLAN
 from privselect.integrations.opacus.caveats import notes
 from privselect.mechanisms import DPSGD
 from privselect.parameters import check_number, shown, whole
+from privselect.tuning.plan_ids import plan_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +24,7 @@ _MOST_RECORDS = 10**12
 _DEVICES = ("cpu", "cuda")
 
 
+@plan_id("opacus_trial")
 @dataclass(frozen=True)
 class OpacusTrial:
     """An objective of :func:`privselect.tune` that trains with Opacus.

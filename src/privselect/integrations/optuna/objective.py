@@ -10,6 +10,7 @@ from privselect.errors import ParameterError
 from privselect.integrations.optuna.refusals import NO_LAW, SEVERAL, NoLawError, WithheldError
 from privselect.tuning.breach import Breach
 from privselect.tuning.generators import seeded_globals
+from privselect.tuning.plan_ids import plan_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,6 +30,7 @@ _ENDED = (
 )
 
 
+@plan_id("optuna_objective")
 @dataclass(frozen=True)
 class OptunaObjective:
     """Calls the objective that it ``runs`` with a trial; ``sign`` makes of its value a score of which the greatest wins."""

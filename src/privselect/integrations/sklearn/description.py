@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from privselect.tuning.space import named
+from privselect.tuning.plan_ids import name_in_plan
 
 
 def plan_name(estimator: Any, **parts: Any) -> str:
@@ -24,12 +24,12 @@ def plain(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, BaseEstimator) and not isinstance(value, type):
-        return {"class": named(type(value)), "parameters": plain(value.get_params(deep=False))}
+        return {"class": name_in_plan(type(value)), "parameters": plain(value.get_params(deep=False))}
     if isinstance(value, Mapping):
         return {str(name): plain(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
         return [plain(part) for part in value]
-    return _plain_array(value) if isinstance(value, np.ndarray | np.generic) else named(value)
+    return _plain_array(value) if isinstance(value, np.ndarray | np.generic) else name_in_plan(value)
 
 
 def _plain_array(value: Any) -> Any:

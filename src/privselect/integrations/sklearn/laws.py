@@ -12,7 +12,8 @@ from scipy import stats
 from privselect.errors import ParameterError
 from privselect.integrations.sklearn.seeds import NAMES
 from privselect.parameters import shown
-from privselect.tuning.space import Choice, Distribution, Integer, LogUniform, Space, Uniform, named
+from privselect.tuning.plan_ids import name_in_plan
+from privselect.tuning.space import Choice, Distribution, Integer, LogUniform, Space, Uniform
 
 if TYPE_CHECKING:
     from privselect.entropy import Entropy
@@ -38,7 +39,7 @@ class Frozen(Distribution):
         """The distribution's class and name, and every argument."""
         arguments = [_number(argument) for argument in self.law.args]
         named_ones = {name: _number(argument) for name, argument in self.law.kwds.items()}
-        said = {"scipy": named(type(self.law.dist)), "name": self.law.dist.name, "arguments": arguments, "named": named_ones}
+        said = {"scipy": name_in_plan(type(self.law.dist)), "name": self.law.dist.name, "arguments": arguments, "named": named_ones}
         if hasattr(self.law.dist, "xk"):  # a law that is a table of values
             said["values"] = [np.asarray(self.law.dist.xk).tolist(), np.asarray(self.law.dist.pk).tolist()]
         return {"frozen": said}

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privselect.integrations.sklearn.labels import check_labels
 from privselect.mechanisms import DPSGD
+from privselect.tuning.plan_ids import plan_id
 from privselect.tuning.rows import rows_of
 from privselect.tuning.softmax import NOTES, SoftmaxDPSGD
 
@@ -32,6 +33,7 @@ class _Source:
         return self.generator
 
 
+@plan_id("PrivateSoftmax")
 class PrivateSoftmax(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Multinomial logistic regression by DP-SGD; ``mechanism`` is what one fit leaks, whatever the learning rate and the clipping norm.
 

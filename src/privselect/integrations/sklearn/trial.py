@@ -11,6 +11,7 @@ from sklearn.base import clone
 from privselect.integrations.sklearn.seeds import seed
 from privselect.integrations.sklearn.stated import strip
 from privselect.tuning.generators import seeded_globals
+from privselect.tuning.plan_ids import plan_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from privselect.tuning.space import Candidate
 
 
+@plan_id("sklearn_trial")
 @dataclass(frozen=True, repr=False)
 class Trial:
     """The objective of a search. ``mechanism_of`` is what the estimator says of itself, None where that is nothing, or not the whole."""

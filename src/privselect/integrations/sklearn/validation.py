@@ -13,6 +13,7 @@ from sklearn.metrics import check_scoring, get_scorer_names
 from privselect.certificates.private_score import COVERED, PUBLIC
 from privselect.errors import ParameterError
 from privselect.parameters import shown
+from privselect.tuning.plan_ids import plan_id
 from privselect.tuning.scores import NoisyCount
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ class HoldOut:
             raise ParameterError("`sigma` of a HoldOut must say how much noise its count has, got none")
 
 
+@plan_id("sklearn_correct")
 @dataclass(frozen=True, repr=False)
 class Answers:
     """Which records an estimator gets right, by its own predictions or by the user's function."""

@@ -12,6 +12,7 @@ from privselect.integrations.sklearn.regressors.settings import settings_of
 from privselect.parameters import check_number
 from privselect.regression.posterior_after_test import PosteriorAfterTest
 from privselect.regression.posterior_sample import ExactPosteriorSample, PosteriorSample, balanced_ridge
+from privselect.tuning.plan_ids import plan_id
 
 if TYPE_CHECKING:
     from privselect.mechanisms import Mechanism
@@ -43,6 +44,7 @@ def _exact_mechanism(epsilon: float, delta: float, ridge: float) -> Mechanism:
     return ExactPosteriorSample(epsilon, delta, ridge, records=1).mechanism  # the number of records is in the precision alone
 
 
+@plan_id("OPSRegressor")
 class OPSRegressor(RidgeRegressor):
     """One posterior sample (OPS), whose precision depends on public numbers alone.
 
@@ -114,6 +116,7 @@ class OPSRegressor(RidgeRegressor):
         return _too_telling(self)
 
 
+@plan_id("OPSPTRRegressor")
 class OPSPTRRegressor(RidgeRegressor):
     """OPS-PTR: bounds on the data are released first, with noise, and then one posterior sample as precise as they allow.
 

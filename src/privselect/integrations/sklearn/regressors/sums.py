@@ -10,6 +10,7 @@ from privselect.parameters import check_number
 from privselect.regression.ada_ssp import AdaSSP
 from privselect.regression.output_perturbation import OutputPerturbation
 from privselect.regression.ssp import SSP
+from privselect.tuning.plan_ids import plan_id
 
 if TYPE_CHECKING:
     from privselect.integrations.sklearn.regressors.budget import Parts
@@ -21,6 +22,7 @@ def _one_gaussian(parts: Parts, delta: float) -> Mechanism:  # noqa: ARG001 - a 
     return AdaSSP(parts.recipe, parts.beside).mechanism
 
 
+@plan_id("AdaSSPRegressor")
 class AdaSSPRegressor(PrivateRegressor):
     """AdaSSP: X'X, X'y and the least eigenvalue of X'X with Gaussian noise, and a ridge that is fitted to it. There is nothing to tune."""
 
@@ -30,6 +32,7 @@ class AdaSSPRegressor(PrivateRegressor):
         return AdaSSP(parts.recipe, parts.beside)
 
 
+@plan_id("SSPRegressor")
 class SSPRegressor(RidgeRegressor):
     """Sufficient statistics with noise: X'X and X'y with Gaussian noise, solved with a ``ridge``, which may be 0.
 
@@ -42,6 +45,7 @@ class SSPRegressor(RidgeRegressor):
         return SSP(parts.recipe, check_number("ridge", self.ridge, ANY), parts.beside)
 
 
+@plan_id("OutputPerturbationRegressor")
 class OutputPerturbationRegressor(RidgeRegressor):
     """The ridge solution with Gaussian noise, as much as hides how far one record can move it, whatever the data.
 

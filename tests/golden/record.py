@@ -1,0 +1,5 @@
+"""Where the golden record is kept."""
+
+from pathlib import Path
+
+RECORD = Path(__file__).parent / "record.json"
