@@ -115,9 +115,9 @@ bench: $(BENCH_STAMP) $(OPACUS_STAMP) $(WEB_STAMP)  ## speed, memory and tightne
 # What was trained is kept in experiments/, so a run that was stopped goes on from there.
 experiments: $(OPACUS_STAMP)  ## what exact accounting buys, measured again: into docs/experiments with DATA=FOLDER, without it a part into experiments/
 	@mkdir -p $(OUT)
-	$(ONE_THREAD) $(BIN)/python -m privselect.experiments.headline --out $(OUT)
-	$(ONE_THREAD) $(BIN)/python -m privselect.experiments.accuracy --out $(OUT) $(if $(DATA),--data $(DATA))
-	$(if $(DATA),$(BIN)/python -m privselect.experiments.pages .)
+	$(ONE_THREAD) $(BIN)/python -m research.experiments.headline --out $(OUT)
+	$(ONE_THREAD) $(BIN)/python -m research.experiments.accuracy --out $(OUT) $(if $(DATA),--data $(DATA))
+	$(if $(DATA),$(BIN)/python -m research.experiments.pages .)
 
 clean:  ## remove everything that make creates
 	rm -rf .venv .venv-diffprivlib build dist demo experiments demo.ledger demo.toml .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import privselect as ps
-from privselect.counts.conditioned import Conditioned
+from privselect.counts.capped import Conditioned
 from privselect.mechanisms.base import StatedMechanism
 
 SHOWN = {

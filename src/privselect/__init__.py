@@ -18,8 +18,8 @@ from privselect import errors
 # The public names and the module each lives in; the TYPE_CHECKING block below says the same to type checkers.
 _HOME = {
     "Interval": "interval",
-    "parse": "text",
-    "UNKNOWN": "sketch",
+    "parse": "text_forms",
+    "UNKNOWN": "open_spec",
     "DominatingPair": "pairs",
     "Count": "counts",
     "NegativeBinomial": "counts",
@@ -49,22 +49,22 @@ _HOME = {
     "Gumbel": "noisy_max",
     "Exponential": "noisy_max",
     "LogConcave": "noisy_max",
-    "report_noisy_max": "noisy_max.report",
-    "NoisyWinner": "noisy_max.value",
+    "report_noisy_max": "noisy_max.run",
+    "NoisyWinner": "noisy_max.noisy_winner",
     "NoisyVotes": "noisy_max.votes",
     "ProposeTestRelease": "regression",
     "OPS": "regression",
-    "private_median": "regression.median",
+    "private_median": "regression.ptr.median",
     "Selection": "selection",
     "compare": "selection.compare",
     "plan": "planning.plan",
     "Plan": "planning.plan",
-    "adjust": "planning.adjust",
+    "adjust": "planning.adjust.adjust",
     "certify": "certificates.certify",
     "verify": "certificates.verify",
     "Certificate": "certificates.certificate",
-    "Declared": "certificates.declared",
-    "design": "planning.design",
+    "Declared": "certificates.declarations",
+    "design": "planning.design.design",
     "tune": "tuning.tune",
     "Release": "tuning.release",
     "Space": "tuning.space",
@@ -80,7 +80,7 @@ __all__ = ["errors", *_HOME]  # noqa: PLE0604
 if TYPE_CHECKING:
     from privselect.certificates.certificate import Certificate as Certificate
     from privselect.certificates.certify import certify as certify
-    from privselect.certificates.declared import Declared as Declared
+    from privselect.certificates.declarations import Declared as Declared
     from privselect.certificates.verify import verify as verify
     from privselect.counts import Binomial as Binomial
     from privselect.counts import Count as Count
@@ -111,21 +111,21 @@ if TYPE_CHECKING:
     from privselect.noisy_max import Gumbel as Gumbel
     from privselect.noisy_max import LogConcave as LogConcave
     from privselect.noisy_max import NoisyMax as NoisyMax
-    from privselect.noisy_max.report import report_noisy_max as report_noisy_max
-    from privselect.noisy_max.value import NoisyWinner as NoisyWinner
+    from privselect.noisy_max.noisy_winner import NoisyWinner as NoisyWinner
+    from privselect.noisy_max.run import report_noisy_max as report_noisy_max
     from privselect.noisy_max.votes import NoisyVotes as NoisyVotes
+    from privselect.open_spec import UNKNOWN as UNKNOWN
     from privselect.pairs import DominatingPair as DominatingPair
-    from privselect.planning.adjust import adjust as adjust
-    from privselect.planning.design import design as design
+    from privselect.planning.adjust.adjust import adjust as adjust
+    from privselect.planning.design.design import design as design
     from privselect.planning.plan import Plan as Plan
     from privselect.planning.plan import plan as plan
     from privselect.regression import OPS as OPS
     from privselect.regression import ProposeTestRelease as ProposeTestRelease
-    from privselect.regression.median import private_median as private_median
+    from privselect.regression.ptr.median import private_median as private_median
     from privselect.selection import Selection as Selection
     from privselect.selection.compare import compare as compare
-    from privselect.sketch import UNKNOWN as UNKNOWN
-    from privselect.text import parse as parse
+    from privselect.text_forms import parse as parse
     from privselect.tuning.release import Release as Release
     from privselect.tuning.scores import NoisyCount as NoisyCount
     from privselect.tuning.space import Choice as Choice

@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from privselect.tuning.draw import new_secret
+from privselect.tuning.randomness.secret_draws import new_secret
 
 
 @pytest.fixture

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 import privselect as ps
-from privselect.audit.candidates import measure_candidates
-from privselect.audit.coordinator import OPTIONS, SPACE, correct, job, released
-from privselect.audit.faults import FAULTS, Shuffled, resumed
-from privselect.audit.measure import measure
-from privselect.audit.settings import DATA_SETS, SETTINGS
+from privselect.audit.audited_run import OPTIONS, SPACE, correct, job, released
+from privselect.audit.broken_runners import FAULTS, Shuffled, resumed
+from privselect.audit.cases import DATA_SETS, SETTINGS
+from privselect.audit.empirical_delta import measure
+from privselect.audit.independence_test import measure_candidates
 from privselect.audit.worst_case import worst_case
-from privselect.tuning.draw import draw_trials
+from privselect.tuning.randomness.secret_draws import draw_trials
 from privselect.tuning.runner import Drawn
 
 MILLION = 1_000_000

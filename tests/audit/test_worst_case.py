@@ -9,13 +9,13 @@ import pytest
 from scipy.stats import binom
 
 import privselect as ps
-from privselect.audit.faults import FAULTS
+from privselect.audit.broken_runners import FAULTS
+from privselect.audit.cases import DATA_SETS, LARGE, SETTINGS, Setting
 from privselect.audit.prediction import BITS, FALSE_ALARM, Prediction, chances, probabilities
 from privselect.audit.report import LEAST
-from privselect.audit.settings import DATA_SETS, LARGE, SETTINGS, Setting
 from privselect.audit.worst_case import worst_case
 from privselect.errors import ParameterError
-from privselect.selection.exact import ExactLower
+from privselect.selection.exact.engine import ExactLower
 
 ALL = [*SETTINGS, LARGE]
 

@@ -6,7 +6,7 @@ from functools import cache
 
 import privselect as ps
 from privselect.certificates.canonical import digest
-from privselect.certificates.consequences import consequences
+from privselect.certificates.derived_fields import consequences
 
 DECLARED = ps.Declared(
     unit="one person",

@@ -10,8 +10,8 @@ import pytest
 from certificates_made import DECLARED, PLANS, SLOW, fields, made
 
 import privselect as ps
-from privselect.certificates.claims import Leaky, Point
-from privselect.certificates.run import Run
+from privselect.certificates.number_models import Leaky, Point
+from privselect.certificates.run_metadata import Run
 from privselect.certificates.statement import rounded_up
 from privselect.errors import ParameterError
 

@@ -3,8 +3,8 @@
 import pytest
 
 import privselect as ps
-from privselect.certificates.promise import Promise
-from privselect.certificates.run import Run
+from privselect.certificates.plan_commitment import Promise
+from privselect.certificates.run_metadata import Run
 from privselect.errors import ParameterError
 
 

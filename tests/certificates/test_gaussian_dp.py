@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from scipy.special import log_ndtr, ndtr
 
 import privselect as ps
-from privselect.certificates.claims import Leaky, Point
-from privselect.certificates.gaussian_dp import covers, fitted
+from privselect.certificates.gdp_fit import covers, fitted
+from privselect.certificates.number_models import Leaky, Point
 
 
 def profile(leaky, epsilon):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import privselect as ps
-from privselect.certificates.run import Run
+from privselect.certificates.run_metadata import Run
 from privselect.errors import CertificateError, ParameterError
 
 

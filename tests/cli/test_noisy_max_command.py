@@ -6,7 +6,7 @@ import pytest
 
 import privselect as ps
 from privselect.cli import main
-from privselect.noisy_max.showing import MEANINGS
+from privselect.noisy_max.bounds_table import MEANINGS
 
 ASKED = {"--noise": "gaussian(sigma=4)", "--m": "100", "--rounds": "50", "--delta": "1e-6"}
 
@@ -74,7 +74,7 @@ def test_one_score_costs_nothing(run):
 
 @pytest.mark.parametrize("ending", ["png", "pdf", "svg"])
 def test_the_plot_is_drawn(run, tmp_path, monkeypatch, ending):
-    monkeypatch.setattr("privselect.noisy_max.figures._POINTS", 2)
+    monkeypatch.setattr("privselect.noisy_max.plots._POINTS", 2)
     file = tmp_path / f"rounds.{ending}"
     code, out, err = run(m=10, rounds=1, plot=file)
     assert (code, err) == (0, "")

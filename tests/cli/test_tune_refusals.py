@@ -8,7 +8,7 @@ import pytest
 
 from privselect.counts import Geometric
 from privselect.planning.plan_file import read_plan
-from privselect.tuning.streams import Stream, derived
+from privselect.tuning.randomness.key_derivation import Stream, derived
 from privselect.tuning.tune import _seeded
 
 SOON = (datetime.now(UTC) + timedelta(seconds=30)).isoformat()

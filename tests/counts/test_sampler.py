@@ -14,11 +14,12 @@ from counts_laws import SMALL_LAWS
 from counts_reference import exact
 from scipy.special import gammaincc
 
-from privselect.counts import Binomial, Finite, Fixed, Geometric, Logarithmic, NegativeBinomial, Poisson, sampler
-from privselect.counts.conditioned import _log_kept
-from privselect.counts.enclosure import Precision
-from privselect.counts.sampler import Sampler
-from privselect.entropy import below
+from privselect._util.random_bits import below
+from privselect.counts import Binomial, Finite, Fixed, Geometric, Logarithmic, NegativeBinomial, Poisson
+from privselect.counts.capped import _log_kept
+from privselect.counts.sampling import sampler
+from privselect.counts.sampling.interval_arithmetic import Precision
+from privselect.counts.sampling.sampler import Sampler
 
 DRAWS = int(os.environ.get("PRIVSELECT_DRAWS", "100000"))
 

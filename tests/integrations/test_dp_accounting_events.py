@@ -13,7 +13,7 @@ from dp_accounting.rdp.rdp_privacy_accountant import _gamma_truncated_negative_b
 import privselect as ps
 from privselect.errors import NotCoveredError, ParameterError
 from privselect.integrations import event_from_mechanism, mechanism_from_event
-from privselect.integrations.rounding import inverse_above, inverse_below, log_above
+from privselect.integrations.outward import inverse_above, inverse_below, log_above
 from privselect.mechanisms.neighbours import ADD_REMOVE, REPLACE_ONE
 
 Gaussian, Laplace = dp_event.GaussianDpEvent, dp_event.LaplaceDpEvent

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import privselect as ps
 from privselect.errors import NotCoveredError, ParameterError
 from privselect.integrations import mechanism_from_pld, pld_from_mechanism
-from privselect.integrations.dp_accounting.losses import _rounded
+from privselect.integrations.dp_accounting.pld import _rounded
 from privselect.mechanisms.neighbours import ANY, REPLACE_ONE
 from privselect.pairs import DominatingPair
 

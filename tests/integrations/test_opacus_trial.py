@@ -18,9 +18,9 @@ import pytest
 import privselect as ps
 from privselect.errors import AbortedError, MissingExtraError, ParameterError
 from privselect.integrations import OpacusTrial
-from privselect.integrations.opacus import breaches
-from privselect.tuning.breach import Breach
-from privselect.tuning.randomness import Randomness
+from privselect.integrations.opacus import violation_messages
+from privselect.tuning.plan_violation import Breach
+from privselect.tuning.randomness.trial_randomness import Randomness
 
 SEEDS = [bytes([number]) * 32 for number in range(1, 5)]
 SPACE = {"unused": ps.Uniform(0, 1)}
@@ -198,17 +198,17 @@ class TestBreaches:
                 for seed in SEEDS[:2]:
                     with pytest.raises(Breach) as caught:
                         trial_of(trainers, train)({}, trainers.records(), Randomness(seed))
-                    assert caught.value.sentence == getattr(breaches, name), train
+                    assert caught.value.sentence == getattr(violation_messages, name), train
 
     def test_every_sentence_is_tried(self, trainers):
         elsewhere = {"DEVICE", "SEED", "PLAN"}
-        assert {name for name in vars(breaches) if name.isupper()} == {*trainers.BREACHES} | elsewhere
+        assert {name for name in vars(violation_messages) if name.isupper()} == {*trainers.BREACHES} | elsewhere
 
     def test_a_plan_that_goes_wrong_in_the_trial(self, trainers):
         for plan in (lambda candidate: candidate["missing"], lambda _: ps.Gaussian(sigma=4)):
             with pytest.raises(Breach) as caught:
                 trial_of(trainers, trainers.plain, plan)({}, trainers.records(), Randomness(SEEDS[0]))
-            assert caught.value.sentence == breaches.PLAN
+            assert caught.value.sentence == violation_messages.PLAN
 
     def test_devices(self, trainers):
         import torch
@@ -217,10 +217,10 @@ class TestBreaches:
 
         with pytest.raises(Breach) as caught:
             trial_of(trainers, trainers.plain, device="cuda")({}, trainers.records(), Randomness(SEEDS[0]))
-        assert caught.value.sentence == breaches.DEVICE
+        assert caught.value.sentence == violation_messages.DEVICE
         with pytest.raises(Breach) as caught:
             _noise_generator(Randomness(SEEDS[0]), torch.device("cuda"))
-        assert caught.value.sentence == breaches.SEED
+        assert caught.value.sentence == violation_messages.SEED
 
     @pytest.mark.parametrize("executor", ["serial", "processes"])
     def test_a_step_too_many_ends_the_run_without_a_release(self, trainers, tmp_path, executor):
@@ -234,7 +234,7 @@ class TestBreaches:
         for _ in range(2):  # also where the run is taken up again
             with pytest.raises(AbortedError) as caught:
                 tuned(trainers, objective, **options)
-            assert str(caught.value) == f"{breaches.FOREIGN}; nothing is released"
+            assert str(caught.value) == f"{violation_messages.FOREIGN}; nothing is released"
         assert not (tmp_path / "out").exists()
         assert not self.released(tmp_path / "ledger")
 
@@ -250,7 +250,7 @@ class TestBreaches:
         for name, train in ends.items():
             with pytest.raises(AbortedError) as caught:
                 tuned(trainers, trial_of(trainers, train), out=tmp_path / "out", ledger=tmp_path / name)
-            assert str(caught.value) == f"{getattr(breaches, name)}; nothing is released"
+            assert str(caught.value) == f"{getattr(violation_messages, name)}; nothing is released"
             assert not (tmp_path / "out").exists()
             assert not self.released(tmp_path / name)
 
@@ -359,10 +359,10 @@ def train_digits(test, candidate, data, private):
 
 @pytest.mark.opacus
 def test_digits_are_learned_within_the_budget(capsys):
-    from privselect.tuning import digits
+    from privselect.tuning import demo_data
 
     began = time.perf_counter()
-    data = digits.load()
+    data = demo_data.load()
     private, test = ((part.features.astype(np.float32), part.labels) for part in (data.private, data.test))
     count = ps.Poisson(mean=6)
     plans = digits_plan((64, 128, 256), 1400, count)

@@ -10,12 +10,12 @@ import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from scipy import stats
 
-from privselect.integrations.optuna.laws import LogInteger, Steps, distribution_of, law_of
-from privselect.integrations.optuna.refusals import NoLawError
+from privselect.integrations.optuna.distributions import LogInteger, Steps, distribution_of, law_of
 from privselect.integrations.optuna.trial import PrivateTrial
-from privselect.tuning.randomness import Randomness
+from privselect.integrations.optuna.unsupported import NoLawError
+from privselect.tuning.randomness.key_derivation import Stream, derived
+from privselect.tuning.randomness.trial_randomness import Randomness
 from privselect.tuning.space import Choice, Integer, LogUniform, Suggest, Uniform
-from privselect.tuning.streams import Stream, derived
 
 DRAWS = 1500
 WRONG = 1e-4  # the tests draw the same numbers each time: once right, always right

@@ -12,8 +12,8 @@ import privselect as ps
 from privselect.errors import AbortedError, LedgerError, ParameterError
 from privselect.integrations import PrivateStudy
 from privselect.integrations.optuna.objective import OptunaObjective
-from privselect.integrations.optuna.refusals import NO_LAW, OF_OPTIMIZE, OF_RESULT, OF_TRIAL, SEVERAL, WithheldError
 from privselect.integrations.optuna.trial import PrivateTrial
+from privselect.integrations.optuna.unsupported import NO_LAW, OF_OPTIMIZE, OF_RESULT, OF_TRIAL, SEVERAL, WithheldError
 from privselect.tuning.trial import Work, perform
 
 SETTING = {"count": ps.Geometric(mean=12), "mechanism": ps.Gaussian(sigma=4), "delta": 1e-6, "score": "public"}

@@ -20,7 +20,7 @@ from privselect.integrations import (
     OutputPerturbationRegressor,
     SSPRegressor,
 )
-from privselect.regression.limits import solution_sensitivity
+from privselect.regression.ridge_sensitivity import solution_sensitivity
 
 ALL = [OPSRegressor, OPSPTRRegressor, AdaSSPRegressor, SSPRegressor, OutputPerturbationRegressor]
 RIDGED = [kind for kind in ALL if kind is not AdaSSPRegressor]

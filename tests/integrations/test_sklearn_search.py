@@ -25,11 +25,11 @@ from sklearn.utils import check_random_state
 import privselect as ps
 from privselect.errors import AbortedError, LedgerError, ParameterError
 from privselect.integrations import HoldOut, PrivateSearch, PrivateSoftmax
-from privselect.integrations.sklearn import laws
-from privselect.integrations.sklearn.columns import read_columns
-from privselect.integrations.sklearn.export import from_bytes, to_bytes
+from privselect.integrations.sklearn import distributions
+from privselect.integrations.sklearn.input_checks import read_columns
+from privselect.integrations.sklearn.pickling import from_bytes, to_bytes
 from privselect.integrations.sklearn.validation import record_ids
-from privselect.tuning.streams import Stream, derived
+from privselect.tuning.randomness.key_derivation import Stream, derived
 
 pytestmark = pytest.mark.usefixtures("once")
 RNG = np.random.default_rng(11)
@@ -74,12 +74,12 @@ def notes_of(fitted):
     ],
 )
 def test_a_distribution_is_privselects_own_where_there_is_one(given, law):
-    assert laws.read_law("rate", given) == law
+    assert distributions.read_law("rate", given) == law
 
 
 @pytest.mark.parametrize("given", [stats.norm(3, 2), stats.expon(scale=5.0), stats.poisson(mu=4), stats.loguniform(1, 2, loc=3)])
 def test_any_other_frozen_distribution_is_drawn_from_all_bits(given):
-    law = laws.read_law("rate", given)
+    law = distributions.read_law("rate", given)
     drawn = [law.draw(Stream(derived(bytes(32), "look", number))) for number in range(2000)]
     assert drawn[:5] == [law.draw(Stream(derived(bytes(32), "look", number))) for number in range(5)]
     assert {type(value) for value in drawn} <= {int, float}
@@ -88,10 +88,10 @@ def test_any_other_frozen_distribution_is_drawn_from_all_bits(given):
 
 
 def test_what_is_drawn_is_told_in_full():
-    said = laws.read_law("rate", stats.norm(3, scale=2)).plain()["frozen"]
+    said = distributions.read_law("rate", stats.norm(3, scale=2)).plain()["frozen"]
     assert (said["name"], said["arguments"], said["named"]) == ("norm", [3], {"scale": 2})
     table = stats.rv_discrete(values=([1, 2], [0.25, 0.75]))()
-    assert laws.read_law("rate", table).plain()["frozen"]["values"] == [[1, 2], [0.25, 0.75]]
+    assert distributions.read_law("rate", table).plain()["frozen"]["values"] == [[1, 2], [0.25, 0.75]]
 
 
 @pytest.mark.parametrize(

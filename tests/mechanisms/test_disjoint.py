@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import privselect as ps
-from privselect.certificates.run import Run
+from privselect.certificates.run_metadata import Run
 from privselect.errors import NeighbourError, ParameterError
 from privselect.integrations import pld_from_mechanism
 from privselect.mechanisms.neighbours import ADD_REMOVE, REPLACE_ONE

@@ -13,7 +13,7 @@ import privselect as ps
 from closed_forms import DIGITS, approximate_hockey, gaussian_hockey, laplace_hockey
 from privselect.errors import NeighbourError, ParameterError
 from privselect.mechanisms.neighbours import ADD_REMOVE, ANY, REPLACE_ONE
-from privselect.selection.ratio import ratio_epsilon
+from privselect.selection.bounds.ratio import ratio_epsilon
 
 MNIST = ps.DPSGD(noise_multiplier=1.1, sampling_probability=256 / 60_000, steps=14_063)
 SMALL = ps.DPSGD(noise_multiplier=2, sampling_probability=0.1, steps=10)

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import gammaincc
 from scipy.stats import gumbel_r, laplace, norm
 
-from privselect.noisy_max.shapes import Shape
+from privselect.noisy_max.accounting.densities import Shape
 
 CDF = {
     Shape.NORMAL: norm.cdf,

@@ -8,7 +8,7 @@ import privselect as ps
 from closed_forms import discrete_hockey, laplace_hockey
 from privselect.errors import ParameterError
 from privselect.noisy_max import Exponential, Gumbel, NoisyMax
-from privselect.noisy_max.additive import additive
+from privselect.noisy_max.accounting.noise_accounting import additive
 
 GAPS = [1, 2]
 SHARES = [0.0, 0.1, 0.5, 0.9, 0.99, 1.1]

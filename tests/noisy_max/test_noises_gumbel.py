@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.special import softmax
 
 from privselect.noisy_max import Exponential, Gumbel, NoisyMax
-from privselect.noisy_max.gumbel_noise import gumbel_delta
+from privselect.noisy_max.accounting.gumbel_noise import gumbel_delta
 
 SCORES = [[0.0, 1.0], [3.0, 2.5, -1.0], [0.0, 0.0, 0.0, 4.0], [1.0, -2.0, 0.3, 0.7, 2.2]]
 

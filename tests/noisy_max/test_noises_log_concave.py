@@ -7,8 +7,8 @@ from scipy import stats
 import privselect as ps
 from privselect.errors import ParameterError, TextFormError
 from privselect.noisy_max import Exponential, Gumbel, LogConcave, NoisyMax
-from privselect.noisy_max.additive import additive
-from privselect.noisy_max.moves import Moves
+from privselect.noisy_max.accounting.noise_accounting import additive
+from privselect.noisy_max.accounting.score_sensitivity import Moves
 
 KNOWN = {
     "norm": (stats.norm(scale=4), ps.Gaussian(sigma=4)),

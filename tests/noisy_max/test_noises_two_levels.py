@@ -9,10 +9,10 @@ from scipy import stats
 
 import privselect as ps
 from privselect.noisy_max import Exponential, Gumbel, NoisyMax
-from privselect.noisy_max.additive import additive
-from privselect.noisy_max.level_chances import Offsets, at_least_and_at_most, roughly
-from privselect.noisy_max.moves import Moves
-from privselect.noisy_max.two_level_instances import two_level_instances
+from privselect.noisy_max.accounting.max_comparison import Offsets, at_least_and_at_most, roughly
+from privselect.noisy_max.accounting.noise_accounting import additive
+from privselect.noisy_max.accounting.score_sensitivity import Moves
+from privselect.noisy_max.accounting.two_group_lower import two_level_instances
 
 NOISES = [ps.Gaussian(sigma=3), ps.Laplace(scale=3), Gumbel(scale=3), Exponential(scale=3), ps.DiscreteLaplace(scale=3)]
 NOISES += [ps.DiscreteGaussian(sigma=3), ps.DiscreteLaplace(scale=0.3)]

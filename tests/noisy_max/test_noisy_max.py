@@ -11,10 +11,10 @@ from scipy.special import ndtr
 
 import privselect as ps
 from privselect.errors import NeighbourError, ParameterError, PrivselectError
-from privselect.noisy_max.bounds import BOUNDS
-from privselect.noisy_max.moves import Moves
-from privselect.noisy_max.two_levels import two_levels
-from privselect.noisy_max.winner_sets import one_rival_delta
+from privselect.noisy_max.accounting.bounds import BOUNDS
+from privselect.noisy_max.accounting.gaussian_upper import one_rival_delta
+from privselect.noisy_max.accounting.score_sensitivity import Moves
+from privselect.noisy_max.accounting.two_group_gaussian import two_levels
 
 DELTA = 1e-6
 SIZES = [2, 3, 5, 10, 30, 100, 300]

@@ -4,7 +4,7 @@ import pytest
 
 import privselect as ps
 from privselect.errors import ParameterError
-from privselect.noisy_max.figures import draw, round_curves
+from privselect.noisy_max.plots import draw, round_curves
 
 TEN = ps.NoisyMax(ps.Gaussian(sigma=4), m=10)
 

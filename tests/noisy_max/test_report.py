@@ -15,13 +15,13 @@ from scipy.stats import gumbel_r, laplace, norm
 
 import privselect as ps
 from privselect.errors import ParameterError
-from privselect.noisy_max.draw import drawing
-from privselect.noisy_max.lattice import Line, Place, WholeNumbers
+from privselect.noisy_max.accounting.densities import Shape
+from privselect.noisy_max.sampling.exact_argmax import _compared, winners
+from privselect.noisy_max.sampling.noise_samplers import drawing
+from privselect.noisy_max.sampling.rejection_sampler import Staircase
+from privselect.noisy_max.sampling.sample_grid import Line, Place, WholeNumbers
 from privselect.noisy_max.scores import read_scores
-from privselect.noisy_max.shapes import Shape
-from privselect.noisy_max.staircase import Staircase
-from privselect.noisy_max.winner import _compared, winners
-from privselect.tuning.streams import Stream
+from privselect.tuning.randomness.key_derivation import Stream
 
 ALARM = 1e-7
 SCORES = [3.0, 0.0, 2.5]

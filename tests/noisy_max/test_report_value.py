@@ -15,9 +15,9 @@ from scipy.stats import kstest, laplace, norm
 
 import privselect as ps
 from privselect.errors import NeighbourError, ParameterError
-from privselect.noisy_max.draw import drawing
-from privselect.noisy_max.shapes import Shape
-from privselect.tuning.streams import Stream
+from privselect.noisy_max.accounting.densities import Shape
+from privselect.noisy_max.sampling.noise_samplers import drawing
+from privselect.tuning.randomness.key_derivation import Stream
 
 ALARM = 1e-7
 NOISE = ps.Gaussian(sigma=2)

@@ -12,11 +12,11 @@ from drawn_noise import CDF, TAIL, chi_square, placed, seeded, whole_shares
 from scipy.stats import kstest
 
 import privselect as ps
-from privselect.noisy_max.bits import many_below, words
-from privselect.noisy_max.draw import drawing
-from privselect.noisy_max.lattice import Line, WholeNumbers
-from privselect.noisy_max.shapes import Shape
-from privselect.noisy_max.staircase import Staircase, staircase
+from privselect.noisy_max.accounting.densities import Shape
+from privselect.noisy_max.sampling.noise_samplers import drawing
+from privselect.noisy_max.sampling.random_words import many_below, words
+from privselect.noisy_max.sampling.rejection_sampler import Staircase, staircase
+from privselect.noisy_max.sampling.sample_grid import Line, WholeNumbers
 
 ALARM = 1e-7
 NOISES = [ps.Gaussian(sigma=4), ps.Laplace(scale=0.3), ps.Gumbel(scale=2), ps.Exponential(scale=7)]

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from drawn_noise import CDF
 
-from privselect.noisy_max import lattice, staircase
-from privselect.noisy_max.lattice import Line, WholeNumbers
-from privselect.noisy_max.shapes import Shape
-from privselect.noisy_max.staircase import Staircase
+from privselect.noisy_max.accounting.densities import Shape
+from privselect.noisy_max.sampling import rejection_sampler, sample_grid
+from privselect.noisy_max.sampling.rejection_sampler import Staircase
+from privselect.noisy_max.sampling.sample_grid import Line, WholeNumbers
 
 POINT_BITS = 8
 LINE = Line(place_bits=1, cell_bits=1)
@@ -68,8 +68,8 @@ def assert_law(kept, still_open, wanted):
 
 @pytest.fixture(autouse=True)
 def one_bit_at_a_time(monkeypatch):
-    monkeypatch.setattr(staircase, "_MORE", 1)
-    monkeypatch.setattr(lattice, "_MORE", 1)
+    monkeypatch.setattr(rejection_sampler, "_MORE", 1)
+    monkeypatch.setattr(sample_grid, "_MORE", 1)
 
 
 @pytest.mark.parametrize("shape", Shape)

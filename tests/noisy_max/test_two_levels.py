@@ -10,10 +10,10 @@ from scipy.optimize import minimize
 from scipy.special import log_ndtr, ndtr
 
 from privselect.mechanisms.gaussian import gaussian_delta_above
-from privselect.noisy_max.bounds import _log_gaussian_delta
-from privselect.noisy_max.moves import Moves
-from privselect.noisy_max.two_levels import FLOOR, two_levels
-from privselect.noisy_max.winner_sets import PROVED, one_rival_delta, projected_delta, two_levels_delta
+from privselect.noisy_max.accounting.bounds import _log_gaussian_delta
+from privselect.noisy_max.accounting.gaussian_upper import PROVED, one_rival_delta, projected_delta, two_levels_delta
+from privselect.noisy_max.accounting.score_sensitivity import Moves
+from privselect.noisy_max.accounting.two_group_gaussian import FLOOR, two_levels
 
 # -- the integrals ---------------------------------------------------------------------------------------------------------
 

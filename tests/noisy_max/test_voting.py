@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import privselect as ps
-from privselect.noisy_max.bounds import BOUNDS
+from privselect.noisy_max.accounting.bounds import BOUNDS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "tutorials" / "voting.md").read_text()
 VOTING, COSTS = re.findall(r"^```python\n(.*?)^```$", PAGE, flags=re.DOTALL | re.MULTILINE)

@@ -15,7 +15,7 @@ from privselect.errors import ParameterError
 from privselect.mechanisms.gaussian import gaussian_step
 from privselect.pairs import Bracket, DominatingPair
 from privselect.pairs.compose import ACCURACY, Step, _roughly, compose
-from privselect.pairs.few import are_few, compose_few
+from privselect.pairs.enumerate_composition import are_few, compose_few
 
 EPSILONS = (-1.0, 0.0, 0.3, 1.0, 2.5, 6.0)
 

@@ -10,9 +10,9 @@ import pytest
 
 from privselect.pairs import Bracket, DominatingPair
 from privselect.pairs.compose import Step, compose, compose_above, compose_below
-from privselect.pairs.lattice import lattice_below
-from privselect.pairs.profile import Profile
-from privselect.pairs.resolution import Resolution
+from privselect.pairs.lattice_profile import Profile
+from privselect.pairs.lattice_resolution import Resolution
+from privselect.pairs.loss_lattice import lattice_below
 
 DELTAS = (1e-2, 1e-5, 1e-9, 1e-15, 1e-25, 1e-40)
 

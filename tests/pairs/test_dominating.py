@@ -14,7 +14,7 @@ from privselect.mechanisms.gaussian import gaussian_bracket
 from privselect.pairs import DominatingPair
 from privselect.pairs.bracket import Bracket
 from privselect.pairs.compose import Step, compose
-from privselect.pairs.tiny import union_above, union_below
+from privselect.pairs.subnormal_masses import union_above, union_below
 
 EPSILONS = [-720.0, -50.0, -3.0, -1.0, -0.1, 0.0, 1e-9, 0.1, 0.7, 1.0, 3.0, 50.0, 720.0]
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import privselect as ps
 from privselect.pairs import DominatingPair
-from privselect.pairs.lattice import lattice_above, lattice_below
+from privselect.pairs.loss_lattice import lattice_above, lattice_below
 
 RATIOS = [mpmath.exp(mpmath.mpf(e) / 8) for e in range(-48, 49)]
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privselect.pairs.lattice import LatticePair
-from privselect.pairs.tilted import FLOOR, convolved
+from privselect.pairs.loss_lattice import LatticePair
+from privselect.pairs.tilted_fft import FLOOR, convolved
 
 
 def composed(parts, rare=()):

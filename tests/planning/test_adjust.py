@@ -13,9 +13,9 @@ from privselect.cli import main
 from privselect.errors import NotCoveredError, ParameterError
 from privselect.mechanisms.base import MOST_RUNS
 from privselect.mechanisms.gaussian import gaussian_delta
-from privselect.planning.steps import Steps
-from privselect.planning.thresholds import thresholds_for_base, thresholds_for_total
-from privselect.selection.paper import cor_adjust
+from privselect.planning.adjust.step_search import Steps
+from privselect.planning.adjust.thresholds import thresholds_for_base, thresholds_for_total
+from privselect.selection.bounds.paper_bounds import cor_adjust
 
 SMALL = {"noise_multipliers": [2, 4], "sampling_probability": 0.1, "delta": 1e-5}
 GEOMETRIC = ps.Geometric(mean=5)

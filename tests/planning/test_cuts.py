@@ -10,9 +10,9 @@ import pytest
 from privselect.counts import Binomial, Finite, Fixed, Geometric
 from privselect.mechanisms import DPSGD, Gaussian, GaussianDP, Pure
 from privselect.pairs import DominatingPair
-from privselect.planning.cuts import Order, worst_order
+from privselect.planning.design.cuts import Order, worst_order
 from privselect.selection import Selection
-from privselect.selection.exact import ExactUpper
+from privselect.selection.exact.engine import ExactUpper
 
 CAP = 12
 LAWS = [

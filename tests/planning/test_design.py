@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import privselect as ps
 from privselect.errors import NotCoveredError, ParameterError
-from privselect.planning.figures import law_curves
-from privselect.planning.goal import Goal
-from privselect.planning.programme import Programme
+from privselect.planning.design.design_goal import Goal
+from privselect.planning.design.linear_program import Programme
+from privselect.planning.design.plots import law_curves
 
 GAUSSIAN = ps.Gaussian(sigma=4)
 SMALL = {"epsilon": 1.2, "delta": 1e-6, "tau": 0.05, "cap": 12, "mean": 5}

@@ -6,8 +6,8 @@ import pytest
 
 import privselect as ps
 from privselect.errors import NotCoveredError, ParameterError
-from privselect.planning.chance import chance_of_best
 from privselect.planning.plan import checked
+from privselect.planning.success_probability import chance_of_best
 from privselect.selection.compare import BOUNDS
 
 DPSGD = "dpsgd(noise_multiplier={}, sampling_probability={}, steps={})"

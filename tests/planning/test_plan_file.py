@@ -5,8 +5,8 @@ import tomllib
 import pytest
 
 import privselect as ps
-from privselect import files
-from privselect.certificates.declared import Declared
+from privselect._util import atomic_files
+from privselect.certificates.declarations import Declared
 from privselect.errors import ParameterError
 from privselect.planning.plan_file import plan_file_of, read_plan, write_plan
 
@@ -110,7 +110,7 @@ def test_a_failure_while_writing_leaves_the_old_file(solved, tmp_path, monkeypat
     def fail(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(files.os, "replace", fail)
+    monkeypatch.setattr(atomic_files.os, "replace", fail)
     with pytest.raises(ParameterError, match="No space left on device"):
         write_plan(solved, file)
     assert file.read_text() == "before"

@@ -4,8 +4,8 @@ import pytest
 
 import privselect as ps
 from privselect.errors import ParameterError
+from privselect.planning.fast_options import Quickly
 from privselect.planning.plan import checked
-from privselect.planning.quickly import Quickly
 
 QUESTIONS = [
     ("gaussian(sigma=?)", "geometric(mean=30)", 2.0),

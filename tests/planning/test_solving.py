@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privselect.planning.axis import Axis
-from privselect.planning.scan import runs_that
-from privselect.planning.solve import AnythingMeetsItError, NothingMeetsItError, Search
+from privselect.planning.search.budget_search import AnythingMeetsItError, NothingMeetsItError, Search
+from privselect.planning.search.integer_scan import runs_that
+from privselect.planning.search.search_range import Axis
 
 NOISE = Axis("sigma", safest=1e6, last=1e-3, start=4.0, whole=False)
 STEPS = Axis("steps", safest=1, last=10**9, start=2000, whole=True)

@@ -6,9 +6,9 @@ import pytest
 
 import privselect as ps
 from privselect.mechanisms.gaussian import gaussian_delta
-from privselect.regression.calibration import _rounded_up, _target, largest_mu, largest_signal, signal_for
-from privselect.regression.leverage import _greatest, _told_by_all_below, stays_under, worst_deltas
-from privselect.regression.ops_pair import with_over_without, without_over_with
+from privselect.regression.ops.calibration import _rounded_up, _target, largest_mu, largest_signal, signal_for
+from privselect.regression.ops.ops_profile import with_over_without, without_over_with
+from privselect.regression.ops.worst_leverage import _greatest, _told_by_all_below, stays_under, worst_deltas
 
 CASES = [(1e-4, 30.0), (0.01, 20.0), (0.1, 5.0), (0.4, 1.0), (0.4, 0.01), (2.0, 0.5), (2.0, 30.0)]
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privselect.regression.limits import log_norm_sensitivity, norm_limit, solution_sensitivity
-from privselect.regression.statistics import Statistics
+from privselect.regression.methods.sufficient_statistics import Statistics
+from privselect.regression.ridge_sensitivity import log_norm_sensitivity, norm_limit, solution_sensitivity
 
 
 def solved(rows, targets, ridge):

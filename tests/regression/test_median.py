@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 import privselect as ps
 from closed_forms import gaussian_hockey
 from privselect.errors import NeighbourError, ParameterError
-from privselect.regression.median import PrivateMedian, private_median
-from privselect.regression.noisy_distance import threshold
-from privselect.regression.normals import FLOATS, SEEDED, normals_from
-from privselect.regression.proposal import NO_ANSWER
+from privselect.regression.gaussian_sampler import FLOATS, SEEDED, normals_from
+from privselect.regression.ptr.distance_test import threshold
+from privselect.regression.ptr.median import PrivateMedian, private_median
+from privselect.regression.ptr.ptr_protocol import NO_ANSWER
 
 TOP = 5
 VALUES = range(TOP + 1)

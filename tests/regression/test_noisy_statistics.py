@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from privselect.regression import ada_ssp, ssp
-from privselect.regression.statistics import Statistics
+from privselect.regression.methods import ada_ssp, ssp
+from privselect.regression.methods.sufficient_statistics import Statistics
 
 RECIPES = {ada_ssp: ada_ssp.AdaSSP(0.7), ssp: ssp.SSP(0.7, ridge=1.0)}
 

@@ -5,8 +5,8 @@ import pytest
 
 import privselect as ps
 from privselect.errors import ParameterError
-from privselect.regression.ops_pair import with_over_without, without_over_with
-from privselect.regression.row_cells import row_cells
+from privselect.regression.ops.ops_lower import row_cells
+from privselect.regression.ops.ops_profile import with_over_without, without_over_with
 
 
 @pytest.mark.parametrize(("leverage", "signal"), [(1e-3, 100.0), (0.4, 1.0), (0.05, 3.0), (1.5, 0.2)])

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from privselect.regression.leverage import worst_deltas
-from privselect.regression.ops_pair import with_over_without, without_over_with
+from privselect.regression.ops.ops_profile import with_over_without, without_over_with
+from privselect.regression.ops.worst_leverage import worst_deltas
 
 PROBLEMS = range(24)
 

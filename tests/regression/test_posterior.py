@@ -6,9 +6,9 @@ from scipy.linalg import cholesky, solve_triangular
 from scipy.stats import chi2, kstest, norm
 
 from privselect.errors import ParameterError
-from privselect.regression.normals import normals_from
-from privselect.regression.posterior import posterior_sample
-from privselect.regression.statistics import Statistics
+from privselect.regression.gaussian_sampler import normals_from
+from privselect.regression.methods.sufficient_statistics import Statistics
+from privselect.regression.ops.posterior import posterior_sample
 
 DRAWS = 20_000
 FALSE_ALARM = 1e-7
@@ -58,7 +58,7 @@ def test_normals_from_the_operating_system_and_from_a_seed_are_normal():
 
 
 def test_the_farthest_bits_are_far_out_and_finite():
-    from privselect.regression.normals import Normals
+    from privselect.regression.gaussian_sampler import Normals
 
     for byte, sign in ((b"\x00", -1), (b"\xff", 1)):
         drawn = Normals(lambda count, byte=byte: byte * count).draw(1)[0]

@@ -8,11 +8,11 @@ from scipy.special import ndtri
 from scipy.stats import norm
 
 from privselect.errors import ParameterError
-from privselect.regression.calibration import largest_mu
-from privselect.regression.limits import log_norm_sensitivity
-from privselect.regression.normals import normals_from
-from privselect.regression.posterior_after_test import PosteriorAfterTest
-from privselect.regression.statistics import Statistics
+from privselect.regression.gaussian_sampler import normals_from
+from privselect.regression.methods.sufficient_statistics import Statistics
+from privselect.regression.ops.calibration import largest_mu
+from privselect.regression.ptr.ops_ptr import PosteriorAfterTest
+from privselect.regression.ridge_sensitivity import log_norm_sensitivity
 
 RIDGE, FAILURE, LEAK = 5.0, 1e-4, 1e-4
 RECIPE = PosteriorAfterTest(mu=1.5, delta=LEAK, failure=FAILURE, ridge=RIDGE, records=101, shares=(0.2, 0.2))
@@ -78,7 +78,7 @@ class TooPrecise(PosteriorAfterTest):
         plan = proposal.propose(statistics, normals)
         plan = type(plan)(plan.smallest, plan.length, 4 * plan.precision)
         facts = {"smallest_eigenvalue": plan.smallest, "length": plan.length, "precision": plan.precision}
-        from privselect.regression.recipe import Answer
+        from privselect.regression.methods.method import Answer
 
         return Answer(proposal.release(statistics, plan, normals), facts)
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from privselect.errors import ParameterError
-from privselect.regression.normals import normals_from
-from privselect.regression.preparation import Bounds, noisy_centre, noisy_count, prepared
+from privselect.regression.clipping import Bounds, noisy_centre, noisy_count, prepared
+from privselect.regression.gaussian_sampler import normals_from
 
 ANY = st.floats(-1.7e308, 1.7e308)
 SIZE = st.sampled_from([1e-100, 1e-3, 1.0, 7.0, 1e100])

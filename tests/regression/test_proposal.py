@@ -7,9 +7,9 @@ import pytest
 
 import privselect as ps
 from privselect.errors import NeighbourError, ParameterError
-from privselect.regression.normals import normals_from
-from privselect.regression.proposal import NO_ANSWER, NoAnswer, Proposal
-from privselect.regression.propose_test_release import ProposeTestRelease
+from privselect.regression.gaussian_sampler import normals_from
+from privselect.regression.ptr.propose_test_release import ProposeTestRelease
+from privselect.regression.ptr.ptr_protocol import NO_ANSWER, NoAnswer, Proposal
 
 
 @dataclass(frozen=True, kw_only=True)

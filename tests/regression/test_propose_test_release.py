@@ -12,7 +12,7 @@ from closed_forms import discrete_hockey, gaussian_hockey
 from privselect.errors import NeighbourError, ParameterError, TextFormError
 from privselect.mechanisms import Mechanism
 from privselect.pairs import Bracket, DominatingPair
-from privselect.regression.propose_test_release import ProposeTestRelease, thm_gptr
+from privselect.regression.ptr.propose_test_release import ProposeTestRelease, thm_gptr
 
 EPSILONS = [-4.0, -1.5, -0.6, -0.1, 0.0, 0.05, 0.3, 0.7, 1.0, 1.6, 2.5, 6.0]
 LATTICE = 1e-4  # composition on a lattice gives so much too much, of epsilon

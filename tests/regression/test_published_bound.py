@@ -5,8 +5,8 @@ from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.stats import norm
 
-from privselect.regression.calibration import signal_for
-from privselect.regression.leverage import worst_deltas
+from privselect.regression.ops.calibration import signal_for
+from privselect.regression.ops.worst_leverage import worst_deltas
 
 RIDGE, LENGTH, EPSILON, DELTA = 1000.0, 1.5, 1.0, 1e-6
 

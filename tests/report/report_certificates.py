@@ -3,7 +3,7 @@
 from functools import cache
 
 import privselect as ps
-from privselect.certificates.run import Run
+from privselect.certificates.run_metadata import Run
 
 DECLARED = ps.Declared(unit="one person", trust_model="central: the curator sees the data", records_public=True, score="public data")
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from page_parser import Page
 
-from privselect.report.markup import escaped, joined, tag
+from privselect.report.html import escaped, joined, tag
 
 ATTACKS = [
     "<script>alert(1)</script>",

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 import privselect as ps
-from privselect.certificates.claims import Point, Total
-from privselect.certificates.curve import upper_curve
-from privselect.report.membership import most_found, most_guessed
-from privselect.report.words import percent_up
+from privselect.certificates.number_models import Point, Total
+from privselect.certificates.profile_points import upper_curve
+from privselect.report.attack_bounds import most_found, most_guessed
+from privselect.report.number_format import percent_up
 
 SIGMAS = st.floats(0.15, 30.0)
 ALARMS = st.floats(1e-6, 0.999)

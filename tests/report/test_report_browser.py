@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from report_certificates import certified, selected
 
-from privselect.certificates.run import Run
+from privselect.certificates.run_metadata import Run
 from privselect.report import write_report
 
 pytestmark = pytest.mark.browser

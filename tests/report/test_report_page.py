@@ -9,17 +9,17 @@ from page_parser import Page, assert_harmless
 from report_certificates import DECLARED, certified, selected
 
 import privselect as ps
-from privselect.certificates.claims import Composition, Point
-from privselect.certificates.consequences import consequences
-from privselect.certificates.gaussian_dp import fitted
-from privselect.certificates.run import Run
+from privselect.certificates.derived_fields import consequences
+from privselect.certificates.gdp_fit import fitted
+from privselect.certificates.number_models import Composition, Point
+from privselect.certificates.run_metadata import Run
 from privselect.certificates.sign import new_key, sign
 from privselect.certificates.statement import rounded_up
 from privselect.certificates.verify import verify
 from privselect.errors import CertificateError, ParameterError
 from privselect.report import write_report
-from privselect.report.membership import most_found, most_guessed
-from privselect.report.words import at_most, percent_up, times_down
+from privselect.report.attack_bounds import most_found, most_guessed
+from privselect.report.number_format import at_most, percent_up, times_down
 
 HOSTILE = "</q><script>alert('x')</script> \" ' & <img src=http://attack onerror=y> \u05d0\u05d1 " + 700 * "long"
 

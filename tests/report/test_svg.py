@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import privselect as ps
-from privselect.report.blocks import Bar, Bars, Curve
+from privselect.report.document import Bar, Bars, Curve
+from privselect.report.survival_curve import survival
 from privselect.report.svg import bars_svg, curve_svg
-from privselect.report.trials import survival
 
 
 def profile(points, mark=None, **options):

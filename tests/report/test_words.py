@@ -6,7 +6,7 @@ from fractions import Fraction
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from privselect.report.words import at_least, at_most, factor_up, interval, listed, one_in, percent_down, percent_up, times_down
+from privselect.report.number_format import at_least, at_most, factor_up, interval, listed, one_in, percent_down, percent_up, times_down
 
 POSITIVE = st.floats(1e-12, 1e6)
 

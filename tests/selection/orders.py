@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 
 from privselect.counts import Binomial, Finite, Fixed, Poisson
-from privselect.counts.truncated import Truncated
+from privselect.counts.truncated_negative_binomial import Truncated
 
 DIGITS = 40
 

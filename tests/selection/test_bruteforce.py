@@ -16,8 +16,8 @@ from orders import leaks, worst_of, worst_split
 import privselect as ps
 from privselect.mechanisms import Mechanism
 from privselect.pairs import Bracket, DominatingPair
-from privselect.selection.exact import ExactLower, ExactUpper
-from privselect.selection.pointwise import pointwise_delta
+from privselect.selection.bounds.pointwise import pointwise_delta
+from privselect.selection.exact.engine import ExactLower, ExactUpper
 
 LAWS = {
     "geometric": lambda rng: ps.Geometric(mean=1.0 + rng.exponential(6.0)),

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import privselect as ps
-from privselect import files
+from privselect._util import atomic_files
 from privselect.errors import MissingExtraError, ParameterError
-from privselect.selection import figures
+from privselect.selection import plots
 from privselect.selection.compare import BOUNDS, compare, composed_runs
-from privselect.selection.figures import comparison_curves
+from privselect.selection.plots import comparison_curves
 
 GAUSSIAN = ps.Gaussian(sigma=4)
 SELECTION = ps.Selection(GAUSSIAN, ps.Geometric(mean=300))
@@ -256,7 +256,7 @@ def test_an_axis_that_cannot_be_is_refused():
 @pytest.fixture
 def few_points(monkeypatch):
     whole = comparison_curves
-    monkeypatch.setattr(figures, "comparison_curves", lambda mechanism, **options: whole(mechanism, points=3, **options))
+    monkeypatch.setattr(plots, "comparison_curves", lambda mechanism, **options: whole(mechanism, points=3, **options))
 
 
 @pytest.mark.parametrize(
@@ -305,7 +305,7 @@ def test_a_folder_that_is_not_there_is_refused(gaussian, tmp_path):
 
 
 def test_without_matplotlib_the_plot_is_one_sentence(gaussian, tmp_path, monkeypatch):
-    monkeypatch.setattr("privselect.pictures.find_spec", lambda _: None)
+    monkeypatch.setattr("privselect._util.plot_files.find_spec", lambda _: None)
     with pytest.raises(MissingExtraError, match=r"pip install 'privselect\[plot\]'"):
         gaussian.plot(tmp_path / "plot.png")
 
@@ -318,7 +318,7 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(gaussian, tmp_path, monk
     def fail(*_):
         raise OSError("no space left")
 
-    monkeypatch.setattr(files.os, "replace", fail)
+    monkeypatch.setattr(atomic_files.os, "replace", fail)
     with pytest.raises(OSError, match="no space"):
         gaussian.plot(file)
     assert file.read_text() == "before"

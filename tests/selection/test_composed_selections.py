@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import privselect as ps
-from privselect.mechanisms.conversion import lem_rdp_to_dp_epsilon
-from privselect.selection.renyi import curve_of
+from privselect.mechanisms.renyi_to_dp import lem_rdp_to_dp_epsilon
+from privselect.selection.bounds.renyi_bounds import curve_of
 
 DELTA = 1e-6
 TUNED = "selection(gaussian(sigma=4), geometric(mean=30))"

@@ -5,7 +5,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privselect.selection.crossing import Crossing
+from privselect.selection.exact.bracketed_secant import Crossing
 
 CLOSE = 4e-4
 

@@ -8,11 +8,11 @@ from scipy.special import log_ndtr, ndtr
 
 from privselect.counts import Binomial, Geometric, NegativeBinomial, Poisson
 from privselect.mechanisms import Gaussian
-from privselect.mechanisms.conversion import lem_rdp_to_dp_epsilon
+from privselect.mechanisms.renyi_to_dp import lem_rdp_to_dp_epsilon
 from privselect.pairs import DominatingPair, bracket_from_points
-from privselect.selection.main_theorem import HockeyStick, Power, main_thm, selected, selection_divergence
-from privselect.selection.paper import cor_binomial_to_poisson_epsilon, cor_pointwise, lem_gdp, thm_hs_bin, thm_negbin
-from privselect.selection.renyi import thm_rdp_poisson
+from privselect.selection.bounds.main_theorem import HockeyStick, Power, main_thm, selected, selection_divergence
+from privselect.selection.bounds.paper_bounds import cor_binomial_to_poisson_epsilon, cor_pointwise, lem_gdp, thm_hs_bin, thm_negbin
+from privselect.selection.bounds.renyi_bounds import thm_rdp_poisson
 
 
 def gaussian(epsilon):

@@ -9,7 +9,7 @@ import pytest
 
 import privselect as ps
 from privselect.pairs import DominatingPair
-from privselect.selection.exact import ExactLower, ExactUpper
+from privselect.selection.exact.engine import ExactLower, ExactUpper
 
 
 @pytest.fixture(autouse=True)

@@ -12,8 +12,8 @@ import privselect as ps
 from closed_forms import gaussian_hockey
 from privselect.mechanisms import Mechanism
 from privselect.pairs import Bracket, DominatingPair
-from privselect.selection.paper import cor_binomial_to_poisson, thm_hs_bin, thm_negbin
-from privselect.selection.ratio import log_ratio, pure_ratio_epsilon, ratio_delta
+from privselect.selection.bounds.paper_bounds import cor_binomial_to_poisson, thm_hs_bin, thm_negbin
+from privselect.selection.bounds.ratio import log_ratio, pure_ratio_epsilon, ratio_delta
 
 # Exact is bounded on a mesh made to be right to about 1e-3 of delta, a new one for each question.
 MESH = 5e-3  # two meshes of tolerance 2e-3, each judged by a sample of its pieces: 3.1e-3 has been seen, for laplace(scale=1.1875)

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from privselect.counts import Fixed, Geometric, Logarithmic, NegativeBinomial, Poisson
 from privselect.errors import NotCoveredError, ParameterError
 from privselect.mechanisms import Gaussian
-from privselect.selection.liu_talwar import liu_talwar, liu_talwar_epsilon, liu_talwar_pure
-from privselect.selection.paper import cor_pointwise0, thm_negbin_epsilon
-from privselect.selection.search import solve_epsilon
+from privselect.selection.bounds.liu_talwar import liu_talwar, liu_talwar_epsilon, liu_talwar_pure
+from privselect.selection.bounds.paper_bounds import cor_pointwise0, thm_negbin_epsilon
+from privselect.selection.safe_search import solve_epsilon
 
 
 def gaussian(epsilon):

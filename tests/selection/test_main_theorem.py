@@ -11,7 +11,7 @@ from privselect.counts import Binomial, Finite, Fixed, Geometric, Logarithmic, N
 from privselect.errors import ParameterError
 from privselect.pairs import DominatingPair
 from privselect.pairs.renyi import renyi_of_pair
-from privselect.selection.main_theorem import (
+from privselect.selection.bounds.main_theorem import (
     HockeyStick,
     Power,
     Score,
@@ -21,7 +21,7 @@ from privselect.selection.main_theorem import (
     selected,
     selection_divergence,
 )
-from privselect.selection.ratio import ratio_delta
+from privselect.selection.bounds.ratio import ratio_delta
 
 LAWS = [
     Geometric(mean=5),

@@ -9,7 +9,7 @@ from privselect.counts import Binomial, Fixed, Geometric, Logarithmic, NegativeB
 from privselect.errors import NotCoveredError, ParameterError
 from privselect.mechanisms import Gaussian
 from privselect.pairs import DominatingPair
-from privselect.selection.paper import (
+from privselect.selection.bounds.paper_bounds import (
     cor_adjust,
     cor_binomial_to_poisson,
     cor_binomial_to_poisson_epsilon,
@@ -22,7 +22,7 @@ from privselect.selection.paper import (
     thm_negbin,
     thm_negbin_epsilon,
 )
-from privselect.selection.ratio import log_ratio, ratio_delta
+from privselect.selection.bounds.ratio import log_ratio, ratio_delta
 
 # Epsilon at delta = 1e-6 over a Gaussian base with noise 4, from an independent computation.
 GAUSSIAN = [

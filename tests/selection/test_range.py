@@ -9,7 +9,7 @@ import privselect as ps
 from closed_forms import gaussian_hockey
 from privselect.mechanisms.gaussian import gaussian_bracket, normal_cells
 from privselect.pairs import connect_the_dots, merge_cells
-from privselect.selection.exact import ExactLower, ExactUpper
+from privselect.selection.exact.engine import ExactLower, ExactUpper
 
 SIGMAS = [0.3, 1.0, 4.0, 20.0, 100.0]
 MEANS = [1.0, 10.0, 1e3, 1e6, 1e9]

@@ -9,8 +9,8 @@ from privselect.counts import Binomial, Finite, Fixed, Geometric, Logarithmic, N
 from privselect.errors import NotCoveredError
 from privselect.mechanisms import Gaussian
 from privselect.pairs import DominatingPair
-from privselect.selection.main_theorem import HockeyStick, selection_divergence
-from privselect.selection.ratio import log_ratio, pure_ratio_epsilon, ratio_delta, ratio_epsilon
+from privselect.selection.bounds.main_theorem import HockeyStick, selection_divergence
+from privselect.selection.bounds.ratio import log_ratio, pure_ratio_epsilon, ratio_delta, ratio_epsilon
 
 # Epsilon at delta = 1e-6 over a Gaussian base with noise 4, from an independent computation.
 GAUSSIAN = [

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import privselect as ps
-from privselect.mechanisms.conversion import lem_rdp_to_dp_epsilon
-from privselect.selection.paper import cor_binomial_to_poisson_epsilon, thm_hs_bin_epsilon, thm_negbin_epsilon
-from privselect.selection.ratio import ratio_epsilon
-from privselect.selection.renyi import curve_through, thm_rdp_negbin, thm_rdp_poisson
+from privselect.mechanisms.renyi_to_dp import lem_rdp_to_dp_epsilon
+from privselect.selection.bounds.paper_bounds import cor_binomial_to_poisson_epsilon, thm_hs_bin_epsilon, thm_negbin_epsilon
+from privselect.selection.bounds.ratio import ratio_epsilon
+from privselect.selection.bounds.renyi_bounds import curve_through, thm_rdp_negbin, thm_rdp_poisson
 
 DELTA = 1e-6
 WITHIN = 1e-3  # the numbers below are printed with four digits

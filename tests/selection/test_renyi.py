@@ -9,11 +9,11 @@ import privselect as ps
 from privselect.counts import Binomial, Geometric, Logarithmic, NegativeBinomial, Poisson
 from privselect.errors import NotCoveredError, ParameterError
 from privselect.mechanisms import Gaussian
-from privselect.mechanisms.conversion import ORDERS, lem_rdp_to_dp, lem_rdp_to_dp_epsilon
+from privselect.mechanisms.renyi_to_dp import ORDERS, lem_rdp_to_dp, lem_rdp_to_dp_epsilon
 from privselect.pairs import DominatingPair
 from privselect.pairs.renyi import renyi_of_pair
-from privselect.selection.main_theorem import Power, selection_divergence
-from privselect.selection.renyi import curve_through, thm_rdp_negbin, thm_rdp_poisson
+from privselect.selection.bounds.main_theorem import Power, selection_divergence
+from privselect.selection.bounds.renyi_bounds import curve_through, thm_rdp_negbin, thm_rdp_poisson
 
 # Epsilon at delta = 1e-6 over a Gaussian base with noise 4, from an independent computation.
 GAUSSIAN = [

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import privselect as ps
-from privselect.selection.search import greatest_along, least, solve_epsilon
+from privselect.selection.safe_search import greatest_along, least, solve_epsilon
 
 SCALES = st.floats(1e-6, 600.0)
 

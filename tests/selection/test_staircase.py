@@ -9,8 +9,8 @@ from orders import DIGITS, leak, pgf
 
 import privselect as ps
 from privselect.pairs import DominatingPair
-from privselect.selection.exact import ExactLower, ExactUpper
-from privselect.selection.staircase import Staircase
+from privselect.selection.exact.engine import ExactLower, ExactUpper
+from privselect.selection.exact.score_order import Staircase
 
 LAWS = [
     ps.Geometric(mean=30),

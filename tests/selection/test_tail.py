@@ -5,9 +5,9 @@ import pytest
 
 import privselect as ps
 from privselect.pairs import DominatingPair
-from privselect.selection.exact import ExactUpper
-from privselect.selection.tail import Tail
-from privselect.selection.weight import Weight
+from privselect.selection.exact.engine import ExactUpper
+from privselect.selection.exact.pgf_weight import Weight
+from privselect.selection.exact.tail_cutoff import Tail
 
 LAWS = [
     ps.Geometric(mean=30),

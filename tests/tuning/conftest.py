@@ -3,7 +3,7 @@
 import pytest
 
 import privselect as ps
-from privselect.certificates.promise import Promise
+from privselect.certificates.plan_commitment import Promise
 from privselect.tuning import tune as module
 
 

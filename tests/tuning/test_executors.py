@@ -16,7 +16,7 @@ from privselect.tuning.executors.dask import Dask
 from privselect.tuning.executors.processes import Processes
 from privselect.tuning.executors.ray import Ray
 from privselect.tuning.executors.serial import Serial
-from privselect.tuning.executors.shipping import usable_cores
+from privselect.tuning.executors.worker_setup import usable_cores
 from privselect.tuning.trial import Work, perform
 
 

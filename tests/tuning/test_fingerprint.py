@@ -13,7 +13,7 @@ import pytest
 
 import privselect as ps
 from privselect.errors import ParameterError
-from privselect.tuning.domination import leaks_at_most
+from privselect.tuning.dominates import leaks_at_most
 from privselect.tuning.fingerprint import feature, fingerprint
 
 KEY = bytes(32)

@@ -19,10 +19,10 @@ from pathlib import Path
 import pytest
 
 import privselect as ps
-from privselect.tuning.randomness import Randomness
+from privselect.tuning.randomness.key_derivation import derived
+from privselect.tuning.randomness.trial_randomness import Randomness
 from privselect.tuning.runner import Drawn
 from privselect.tuning.space import Space
-from privselect.tuning.streams import derived
 
 SCRIPT = Path(__file__).with_name("tuned_run.py")
 LEDGERS = "the ledgers"

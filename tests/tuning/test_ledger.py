@@ -16,7 +16,7 @@ import pytest
 from privselect.errors import LedgerError
 from privselect.tuning import ledger as module
 from privselect.tuning.ledger import Begun, Ledger
-from privselect.tuning.streams import DERIVATION
+from privselect.tuning.randomness.key_derivation import DERIVATION
 from privselect.tuning.trial import Outcome
 
 SECRET = bytes(range(100, 132))

@@ -9,7 +9,7 @@ import pytest
 
 import privselect
 from privselect.certificates.canonical import canonical
-from privselect.tuning import demonstration
+from privselect.tuning import demo
 from privselect.tuning.plan_ids import name_in_plan, plan_id
 
 ROOT = Path(privselect.__file__).parent
@@ -35,7 +35,7 @@ def own_function():
     """An objective of a user."""
 
 
-class Subclass(demonstration.DigitsTrial):
+class Subclass(demo.DigitsTrial):
     pass
 
 
@@ -50,9 +50,9 @@ def test_no_id_was_renamed_and_none_stands_twice():
 
 
 def test_what_privselect_runs_is_known_by_its_id():
-    assert name_in_plan(demonstration.correct) == "privselect:demo_correct"
-    assert name_in_plan(demonstration.DigitsTrial) == "privselect:demo_trial"
-    assert name_in_plan(demonstration.DigitsTrial(trainer=None)) == "privselect:demo_trial"
+    assert name_in_plan(demo.correct) == "privselect:demo_correct"
+    assert name_in_plan(demo.DigitsTrial) == "privselect:demo_trial"
+    assert name_in_plan(demo.DigitsTrial(trainer=None)) == "privselect:demo_trial"
 
 
 def test_what_users_run_is_known_by_its_place():
@@ -80,7 +80,7 @@ def test_a_copy_of_a_function_keeps_its_id_and_a_wrapper_does_not():
 
 
 def test_the_demonstration_is_hashed_without_a_module_path_of_privselect(monkeypatch):
-    trial = demonstration.DigitsTrial(trainer=None)
-    before = canonical({"objective": name_in_plan(trial), "correct": name_in_plan(demonstration.correct)})
-    monkeypatch.setattr(demonstration.DigitsTrial, "__module__", "privselect.elsewhere")
-    assert canonical({"objective": name_in_plan(trial), "correct": name_in_plan(demonstration.correct)}) == before
+    trial = demo.DigitsTrial(trainer=None)
+    before = canonical({"objective": name_in_plan(trial), "correct": name_in_plan(demo.correct)})
+    monkeypatch.setattr(demo.DigitsTrial, "__module__", "privselect.elsewhere")
+    assert canonical({"objective": name_in_plan(trial), "correct": name_in_plan(demo.correct)}) == before

@@ -10,9 +10,9 @@ import pytest
 from scipy import stats
 
 from privselect.errors import ParameterError
-from privselect.tuning.generators import seeded_globals
-from privselect.tuning.randomness import Randomness
-from privselect.tuning.streams import Stream, derived
+from privselect.tuning.randomness.global_rngs import seeded_globals
+from privselect.tuning.randomness.key_derivation import Stream, derived
+from privselect.tuning.randomness.trial_randomness import Randomness
 
 SEED = bytes(range(32))
 FALSE_ALARM = 1e-6  # of each statistical test here; the seeds are fixed, so that a run that passed passes again

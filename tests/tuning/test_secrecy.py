@@ -18,10 +18,10 @@ import privselect as ps
 from privselect.errors import AbortedError, LedgerError
 from privselect.tuning.executors.serial import Serial
 from privselect.tuning.ledger import Begun, Best, Ledger
-from privselect.tuning.randomness import Randomness
+from privselect.tuning.randomness.key_derivation import Stream
+from privselect.tuning.randomness.trial_randomness import Randomness
 from privselect.tuning.runner import Conduct, Drawn, Runner
 from privselect.tuning.space import Space, Suggest
-from privselect.tuning.streams import Stream
 from privselect.tuning.trial import Outcome, Work, perform
 from run_apart import run_apart
 

@@ -12,8 +12,8 @@ from scipy.stats import binomtest, chisquare, kstest
 
 import privselect as ps
 from privselect.errors import ParameterError
-from privselect.tuning.rows import GRID, rows_of
-from privselect.tuning.softmax import SoftmaxDPSGD, clipped_sum, correct, noisy, poisson_sample, predict, predict_rows
+from privselect.tuning.exact_rows import GRID, rows_of
+from privselect.tuning.softmax_dpsgd import SoftmaxDPSGD, clipped_sum, correct, noisy, poisson_sample, predict, predict_rows
 
 FALSE_ALARM = 1e-6  # of each statistical test below
 FEATURES, CLASSES = 5, 3

@@ -10,9 +10,9 @@ from scipy import stats
 
 import privselect as ps
 from privselect.errors import ParameterError
+from privselect.tuning.randomness.key_derivation import Stream, derived
 from privselect.tuning.runner import Drawn
 from privselect.tuning.space import Space, Suggest, read_distribution
-from privselect.tuning.streams import Stream, derived
 
 SECRET = bytes(range(32))
 FALSE_ALARM = 1e-6  # of each statistical test here; the secret is fixed, so that a run that passed passes again

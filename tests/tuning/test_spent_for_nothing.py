@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 
 import privselect as ps
 from privselect.errors import ParameterError
-from privselect.tuning.domination import leaks_at_most
+from privselect.tuning.dominates import leaks_at_most
 from privselect.tuning.scores import NoisyCount
 from privselect.tuning.tune import described
 

@@ -10,12 +10,12 @@ import pytest
 
 import privselect as ps
 from privselect.errors import AbortedError, LedgerError, ParameterError
-from privselect.tuning.breach import Breach, Breached, sentences
+from privselect.tuning.define_by_run import packed, suggest_from, unpacked
 from privselect.tuning.dry_run import dry_run
 from privselect.tuning.executors.serial import Serial
+from privselect.tuning.plan_violation import Breach, Breached, sentences
+from privselect.tuning.randomness.key_derivation import Stream
 from privselect.tuning.space import Choice, Integer, LogUniform, Space, Suggested, Uniform
-from privselect.tuning.streams import Stream
-from privselect.tuning.suggested import packed, suggest_from, unpacked
 from privselect.tuning.trial import Work, perform
 from privselect.tuning.tune import described
 

@@ -16,13 +16,13 @@ from scipy import stats
 
 import privselect as ps
 from privselect.errors import AbortedError, LedgerError, ParameterError
-from privselect.tuning import timing
+from privselect.tuning import release_time
 from privselect.tuning import tune as module
 from privselect.tuning.ledger import Begun, Ledger
-from privselect.tuning.recipe import trial_mechanism
+from privselect.tuning.randomness.key_derivation import Stream, derived
+from privselect.tuning.run_spec import trial_mechanism
 from privselect.tuning.runner import Conduct, Drawn, Runner
 from privselect.tuning.space import Space
-from privselect.tuning.streams import Stream, derived
 from privselect.tuning.trial import Outcome, Work, perform
 from privselect.tuning.tune import described
 
@@ -380,8 +380,8 @@ def test_a_time_of_release_that_is_not_certain_is_refused_before_the_draw(tuned,
 
 
 def test_a_certain_time_of_release_is_kept_and_cannot_be_moved(tuned, tmp_path, monkeypatch):
-    monkeypatch.setattr(timing, "_START", 1.0)
-    monkeypatch.setattr(timing, "_BETWEEN", 0.0)
+    monkeypatch.setattr(release_time, "_START", 1.0)
+    monkeypatch.setattr(release_time, "_BETWEEN", 0.0)
     moment = datetime.now(UTC) + timedelta(seconds=2)
     given = {"count": ps.Poisson(mean=2, cap=4), "timeout": 0.1, "out": tmp_path / "out", "insecure_seed": 1}
     with pytest.raises(KeyboardInterrupt):
@@ -394,8 +394,8 @@ def test_a_certain_time_of_release_is_kept_and_cannot_be_moved(tuned, tmp_path, 
 
 
 def test_a_run_that_is_late_for_its_release_releases_nothing(tuned, tmp_path, monkeypatch):
-    monkeypatch.setattr(timing, "_START", 0.05)
-    monkeypatch.setattr(timing, "_BETWEEN", 0.0)
+    monkeypatch.setattr(release_time, "_START", 0.05)
+    monkeypatch.setattr(release_time, "_BETWEEN", 0.0)
 
     def load_slowly(candidate, data, randomness):
         time.sleep(0.4)

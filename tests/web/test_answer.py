@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 import privselect as ps
 from privselect.cli import main
 from privselect.planning.plan import checked
-from privselect.web import answer as answer_module
-from privselect.web.asked import RefusedError
+from privselect.web import solve as answer_module
+from privselect.web.answer_text import rounded
+from privselect.web.handlers import work
 from privselect.web.limits import LEAST_DELTA, MOST_STEPS, MOST_TRIALS
-from privselect.web.sentence import rounded
-from privselect.web.work import work
+from privselect.web.parse_question import RefusedError
 
 DPSGD = "dpsgd(noise_multiplier={}, sampling_probability=1024/60000, steps={})"
 OPEN = [

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from wire import QUICK, SLOW
 
-from privselect.web import crew as crews
-from privselect.web.crew import ANSWERS, BusyError, Crew, DroppedError, FailedError, LimitError, RefusalError
+from privselect.web import worker_pool as crews
+from privselect.web.worker_pool import ANSWERS, BusyError, Crew, DroppedError, FailedError, LimitError, RefusalError
 
 LARGE = {**QUICK, "mechanism": "dpsgd(noise_multiplier=1, sampling_probability=0.001, steps=1000000)", "count": "fixed(k=300)"}
 
@@ -178,7 +178,7 @@ def test_questions_are_dropped_at_the_end_whether_they_have_begun_or_wait():
 
 PROGRAM = """
 import asyncio, sys
-from privselect.web.crew import ANSWERS, Crew
+from privselect.web.worker_pool import ANSWERS, Crew
 
 async def main():
     crew = Crew()

@@ -7,11 +7,11 @@ import pytest
 
 import privselect as ps
 from privselect.planning.plan_file import read_plan
-from privselect.selection.figures import comparison_curves
-from privselect.web import curves
-from privselect.web.asked import RefusedError
+from privselect.selection.plots import comparison_curves
+from privselect.web import chart_data
+from privselect.web.handlers import work
 from privselect.web.limits import MOST_DESIGNED
-from privselect.web.work import work
+from privselect.web.parse_question import RefusedError
 
 DPSGD = "dpsgd(noise_multiplier={}, sampling_probability=1024/60000, steps=600)"
 
@@ -60,7 +60,7 @@ def test_why_there_is_no_curve_along_the_mean(count, note):
 
 
 def test_a_curve_that_would_take_too_long_is_left_out(settled, monkeypatch):
-    monkeypatch.setattr(curves, "_PATIENCE", 0.0)  # seconds: any law takes longer
+    monkeypatch.setattr(chart_data, "_PATIENCE", 0.0)  # seconds: any law takes longer
     found = work("curves", settled)
     assert found["mean"] is None
     assert "takes too long" in found["mean_note"]
@@ -73,7 +73,7 @@ def test_a_curve_that_takes_too_much_memory_leaves_the_other(settled, monkeypatc
             raise MemoryError
         return comparison_curves(*arguments, over=over, **options)
 
-    monkeypatch.setattr(curves, "comparison_curves", without_memory)
+    monkeypatch.setattr(chart_data, "comparison_curves", without_memory)
     found = work("curves", settled)
     assert found["mean"] is None
     assert "too much memory" in found["mean_note"]

@@ -11,14 +11,14 @@ from multiprocessing import get_context
 from operator import add
 from typing import TYPE_CHECKING, Any
 
-from privselect.audit.candidates import Candidates, measure_candidates
-from privselect.audit.coordinator import correct
-from privselect.audit.faults import FAULTS, WITHOUT_REPLACEMENT, Shuffled
-from privselect.audit.measure import Measured, measure
+from privselect._util.validation import check_number, shown, whole
+from privselect.audit.audited_run import correct
+from privselect.audit.broken_runners import FAULTS, WITHOUT_REPLACEMENT, Shuffled
+from privselect.audit.cases import SETTINGS, Setting
+from privselect.audit.empirical_delta import Measured, measure
+from privselect.audit.independence_test import Candidates, measure_candidates
 from privselect.audit.prediction import FALSE_ALARM
-from privselect.audit.settings import SETTINGS, Setting
 from privselect.errors import ParameterError
-from privselect.parameters import check_number, shown, whole
 from privselect.tuning.runner import Drawn
 
 if TYPE_CHECKING:

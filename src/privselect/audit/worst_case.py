@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from privselect.audit.cases import DATA_SETS
 from privselect.audit.prediction import BITS, Prediction, chances, probabilities
-from privselect.audit.settings import DATA_SETS
 from privselect.errors import ParameterError
-from privselect.selection.exact import ExactLower
+from privselect.selection.exact.engine import ExactLower
 from privselect.tuning.plan_ids import plan_id
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from privselect.audit.settings import Setting
-    from privselect.tuning.randomness import Randomness
+    from privselect.audit.cases import Setting
+    from privselect.tuning.randomness.trial_randomness import Randomness
 
     Floats = NDArray[np.float64]
 

@@ -6,8 +6,8 @@ import hashlib
 import json
 import math
 
+from privselect._util.validation import shown
 from privselect.errors import ParameterError
-from privselect.parameters import shown
 
 
 def canonical(value: object) -> bytes:

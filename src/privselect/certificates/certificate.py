@@ -9,15 +9,15 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, ValidationError, field_validator
 
+from privselect._util.atomic_files import check_target, unwritable, write_whole
+from privselect._util.validation import shown
 from privselect.certificates.canonical import digest
-from privselect.certificates.claims import Accuracy, Bounds, Composition, Ends, Leaky, Point, Signature, Total, Versions
-from privselect.certificates.frozen import Frozen, Line, Lines, told
-from privselect.certificates.promise import Promise
-from privselect.certificates.reading import MOST_BYTES, read_json
-from privselect.certificates.run import Run
+from privselect.certificates.number_models import Accuracy, Bounds, Composition, Ends, Leaky, Point, Signature, Total, Versions
+from privselect.certificates.plan_commitment import Promise
+from privselect.certificates.run_metadata import Run
+from privselect.certificates.strict_model import Frozen, Line, Lines, told
+from privselect.certificates.untrusted_json import MOST_BYTES, read_json
 from privselect.errors import CertificateError, FieldsError
-from privselect.files import check_target, unwritable, write_whole
-from privselect.parameters import shown
 
 VERSION: Final = 1
 _TIME = "%Y-%m-%dT%H:%M:%SZ"

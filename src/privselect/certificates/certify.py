@@ -9,23 +9,23 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
+from privselect._util.validation import NON_NEGATIVE, OPEN_UNIT, check_number, shown
 from privselect.certificates.certificate import VERSION, Certificate, written_time
-from privselect.certificates.claims import Bound, Bounds, Composition, Ends, Total, Versions
-from privselect.certificates.consequences import consequences
-from privselect.certificates.curve import upper_curve
-from privselect.certificates.declared import Declared
-from privselect.certificates.gaussian_dp import fitted
-from privselect.certificates.promise import Promise
-from privselect.certificates.run import together
+from privselect.certificates.declarations import Declared
+from privselect.certificates.derived_fields import consequences
+from privselect.certificates.gdp_fit import fitted
+from privselect.certificates.number_models import Bound, Bounds, Composition, Ends, Total, Versions
+from privselect.certificates.plan_commitment import Promise
+from privselect.certificates.profile_points import upper_curve
+from privselect.certificates.run_metadata import together
 from privselect.errors import ParameterError
 from privselect.interval import Interval
 from privselect.mechanisms.base import check_accuracy
-from privselect.parameters import NON_NEGATIVE, OPEN_UNIT, check_number, shown
 from privselect.selection.compare import compare
-from privselect.selection.search import LARGEST_EPSILON
+from privselect.selection.safe_search import LARGEST_EPSILON
 
 if TYPE_CHECKING:
-    from privselect.certificates.run import Run
+    from privselect.certificates.run_metadata import Run
     from privselect.counts import Count
     from privselect.mechanisms import Mechanism
     from privselect.selection.compare import Comparison

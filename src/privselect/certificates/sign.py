@@ -7,11 +7,11 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from privselect._util.atomic_files import check_target, unwritable
+from privselect._util.validation import shown
 from privselect.certificates.canonical import canonical
-from privselect.certificates.claims import Signature
+from privselect.certificates.number_models import Signature
 from privselect.errors import MissingExtraError, ParameterError
-from privselect.files import check_target, unwritable
-from privselect.parameters import shown
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

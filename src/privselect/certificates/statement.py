@@ -6,21 +6,21 @@ import json
 from decimal import ROUND_CEILING, Context, Decimal
 from typing import TYPE_CHECKING
 
+from privselect._util.validation import shortened
 from privselect.certificates.theorems import parts_of
 from privselect.mechanisms import Disjoint
 from privselect.mechanisms.neighbours import ADD_REMOVE, ANY, REPLACE_ONE
 from privselect.noisy_max import NoisyMax
-from privselect.parameters import shortened
 from privselect.regression import OPS, ProposeTestRelease
 from privselect.selection import Selection
-from privselect.text import write_value
+from privselect.text_forms import write_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from privselect.certificates.claims import Ends, Total
-    from privselect.certificates.promise import Promise
-    from privselect.certificates.run import Run
+    from privselect.certificates.number_models import Ends, Total
+    from privselect.certificates.plan_commitment import Promise
+    from privselect.certificates.run_metadata import Run
     from privselect.mechanisms import Mechanism
 
 _LONGEST = 300  # characters of a text form; the certificate holds it in full

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from privselect.mechanisms import DPSGD, Composed, Disjoint, Gaussian, GaussianDP, Mixture, Renyi, SampledGaussian
-from privselect.mechanisms.points import StatedPoints
+from privselect.mechanisms.stated_guarantees import StatedPoints
 from privselect.noisy_max import Gumbel, NoisyMax
 from privselect.regression import OPS, ProposeTestRelease
 from privselect.selection import Selection

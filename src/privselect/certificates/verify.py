@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from privselect._util.validation import shown
 from privselect.certificates.certificate import Certificate
-from privselect.certificates.checks import check_contents, check_numbers
+from privselect.certificates.recompute import check_contents, check_numbers
 from privselect.certificates.sign import check_key, is_signed
-from privselect.certificates.verdict import Verdict
+from privselect.certificates.verification_result import Verdict
 from privselect.errors import FieldsError, ParameterError
-from privselect.parameters import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -79,7 +79,6 @@ def _app() -> typer.Typer:
     from privselect.cli.demo import demo
     from privselect.cli.design import design
     from privselect.cli.epsilon import epsilon
-    from privselect.cli.figure import figure
     from privselect.cli.noisy_max import noisy_max
     from privselect.cli.plan import plan
     from privselect.cli.report import report
@@ -115,7 +114,6 @@ def _app() -> typer.Typer:
         sign,
         schema,
         design,
-        figure,
         serve,
     ):
         app.command()(command)

@@ -5,11 +5,11 @@ from typing import Annotated
 
 import typer
 
+from privselect._util.validation import shown
 from privselect.cli.options import AsJson, DeltaText
 from privselect.cli.printing import print_json, working
 from privselect.cli.reading import read_count, read_delta
 from privselect.errors import ParameterError, TextFormError
-from privselect.parameters import shown
 
 NoiseTexts = Annotated[str, typer.Option("--noise-multipliers", metavar="S,S,...", help="The candidates' noise levels, such as 2,3,4.")]
 RateText = Annotated[str, typer.Option("--sampling-probability", metavar="Q", help="A number in (0, 1], the same for all candidates.")]
@@ -44,7 +44,7 @@ def adjust(
     total, base = _optional("epsilon", epsilon), _optional("epsilon_base", epsilon_base)
     law, parts = _optional_numbers("probabilities", probabilities), _optional_numbers("shares", shares)
 
-    from privselect.planning.adjust import adjust as find_steps
+    from privselect.planning.adjust.adjust import adjust as find_steps
 
     with working("dividing the budget"):
         found = find_steps(
@@ -81,7 +81,7 @@ def _numbers(name: str, text: str) -> tuple[Fraction, ...]:
 
 def _number(name: str, text: str, whole: str | None = None, wanted: str = "a number") -> Fraction:
     """Exactly as typed; what it may be, others check."""
-    from privselect.text import parse_number
+    from privselect.text_forms import parse_number
 
     try:
         number = parse_number(text)

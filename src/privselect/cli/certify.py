@@ -5,11 +5,11 @@ from typing import Annotated, Any
 
 import typer
 
+from privselect._util.atomic_files import check_target
 from privselect.cli.options import AccuracyText, CountText, OptionalDelta, OptionalMechanism, PlanFile
 from privselect.cli.printing import working
 from privselect.cli.reading import read_accuracy, read_budget, read_count, read_delta, read_mechanism, read_promise
 from privselect.errors import ParameterError
-from privselect.files import check_target
 
 BudgetText = Annotated[
     str | None,
@@ -76,7 +76,7 @@ def certify(
         at, budget = read_delta(delta), read_budget(epsilon)
         trial, law = read_mechanism(mechanism), read_count(count)
 
-        from privselect.certificates.declared import Declared
+        from privselect.certificates.declarations import Declared
 
         declared = Declared(**{**told, "not_covered": tuple(not_covered or ())})
         with working("certifying"):

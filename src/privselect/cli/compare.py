@@ -5,11 +5,11 @@ from typing import Annotated, Literal
 
 import typer
 
+from privselect._util.atomic_files import unwritable
 from privselect.cli.options import AsJson, CountText, DeltaText, MechanismText
 from privselect.cli.printing import print_json
 from privselect.cli.reading import read_count, read_delta, read_mechanism, select
 from privselect.errors import ParameterError
-from privselect.files import unwritable
 
 PlotFile = Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw the bounds into this .png, .pdf or .svg file.")]
 Axis = Annotated[
@@ -30,8 +30,8 @@ def compare(
     from privselect.selection.compare import compare as compare_bounds
 
     if plot is not None:
-        from privselect.pictures import check_picture
-        from privselect.selection.figures import check_axis
+        from privselect._util.plot_files import check_picture
+        from privselect.selection.plots import check_axis
 
         # Refuse before the work begins what could not be drawn after it.
         check_picture(plot)

@@ -12,7 +12,7 @@ def delta(mechanism: MechanismText, epsilon: EpsilonText, count: CountText = Non
     alone = base.delta_at(epsilon=at)
     answer = alone if law is None else select(base, law).delta_at(epsilon=at)
     if not json:
-        from privselect.text import write_value
+        from privselect.text_forms import write_value
 
         print_answer(f"delta at epsilon {write_value(at)}", answer, None if law is None else alone)
         return

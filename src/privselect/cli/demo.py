@@ -23,9 +23,9 @@ def demo(out: OutFolder = Path("demo")) -> None:
     """Plan a budget of (3, 1e-5), tune a model on real handwritten digits in private, release the winner with its certificate."""
     from privselect.planning.plan_file import PlanFile, read_plan, write_plan
     from privselect.report import write_report
-    from privselect.tuning.demonstration import question
-    from privselect.tuning.demonstration import test_accuracy as accuracy
-    from privselect.tuning.from_plan import prepared
+    from privselect.tuning.demo import question
+    from privselect.tuning.demo import test_accuracy as accuracy
+    from privselect.tuning.plan_loader import prepared
     from privselect.tuning.release import check_out
 
     _begin_anew(out)
@@ -72,8 +72,8 @@ def _draw(certificate: "Certificate", out: Path) -> None:
 
 
 def _print_bounds(certificate: "Certificate") -> None:
-    from privselect.digits import shown_up
-    from privselect.text import write_value
+    from privselect._util.rounding import shown_up
+    from privselect.text_forms import write_value
 
     total, bounds = certificate.total, certificate.bounds
     print(f"\nthe same run by other accountants, at delta {write_value(total.delta)}:")

@@ -5,10 +5,10 @@ from typing import Annotated
 
 import typer
 
+from privselect._util.atomic_files import unwritable
 from privselect.cli.options import AsJson, DeltaText, EpsilonText, MechanismText
 from privselect.cli.printing import print_json, working
 from privselect.cli.reading import read_cap, read_delta, read_epsilon, read_mean, read_mechanism, read_tau
-from privselect.files import unwritable
 
 TauText = Annotated[str, typer.Option("--tau", metavar="T", help="Which candidates count as good: the best share T, in (0, 1).")]
 CapText = Annotated[str, typer.Option("--cap", metavar="N", help="The most trials that may ever be run.")]
@@ -31,11 +31,11 @@ def design(
     share, most, budget = read_tau(tau), read_cap(cap), read_mean(mean)
     base = read_mechanism(mechanism)
     if plot is not None:
-        from privselect.pictures import check_picture
+        from privselect._util.plot_files import check_picture
 
         check_picture(plot)  # before the work begins
 
-    from privselect.planning.design import design as find
+    from privselect.planning.design.design import design as find
 
     with working("designing the law of K"):
         found = find(base, epsilon=at, delta=allowed, tau=share, cap=most, mean=budget)

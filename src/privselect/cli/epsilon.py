@@ -14,7 +14,7 @@ def epsilon(
     chosen, alone = select(base, law), base.epsilon_at(delta=at, accuracy=within if law is None else None)
     answer = alone if law is None else chosen.epsilon_at(delta=at, accuracy=within)
     if not json:
-        from privselect.text import write_value
+        from privselect.text_forms import write_value
 
         print_answer(f"epsilon at delta {write_value(at)}", answer, None if law is None else alone)
         return

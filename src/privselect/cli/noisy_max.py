@@ -5,10 +5,10 @@ from typing import Annotated
 
 import typer
 
+from privselect._util.atomic_files import unwritable
 from privselect.cli.options import AsJson, DeltaText
 from privselect.cli.printing import print_answer, print_json, working
 from privselect.cli.reading import read_delta, read_noise, read_whole
-from privselect.files import unwritable
 
 NoiseText = Annotated[str, typer.Option("--noise", metavar="N", help="The noise on each score, such as gaussian(sigma=4).")]
 Scores = Annotated[str, typer.Option("--m", metavar="M", help="The number of scores.")]
@@ -39,8 +39,8 @@ def noisy_max(
 
     mechanism = NoisyMax(added, m=scores, rounds=times, changes=moved, monotone=monotone)
     if plot is not None:
-        from privselect.noisy_max.figures import draw
-        from privselect.pictures import check_picture
+        from privselect._util.plot_files import check_picture
+        from privselect.noisy_max.plots import draw
 
         check_picture(plot)  # before the work begins
         try:
@@ -56,8 +56,8 @@ def noisy_max(
 
     from rich.console import Console
 
-    from privselect.noisy_max.showing import bounds_table
-    from privselect.text import write_value
+    from privselect.noisy_max.bounds_table import bounds_table
+    from privselect.text_forms import write_value
 
     print_answer(f"epsilon at delta {write_value(at)}", answer, None)
     Console().print(bounds_table(mechanism, at, bounds))

@@ -5,11 +5,11 @@ from typing import Annotated
 
 import typer
 
+from privselect._util.validation import POSITIVE
 from privselect.cli.options import AsJson, OptionalDelta, PlanFile
 from privselect.cli.printing import print_json, working
 from privselect.cli.reading import read_budget, read_delta
 from privselect.errors import ParameterError
-from privselect.parameters import POSITIVE
 
 OpenMechanism = Annotated[
     str | None, typer.Option("--mechanism", metavar="M", help="What one trial leaks, such as gaussian(sigma=?) or gaussian(sigma=4).")
@@ -38,7 +38,7 @@ def plan(
     if file is None and (missing := next((name for name, value in options.items() if value is None), None)):
         raise ParameterError(f"a plan needs --mechanism, --epsilon and --delta, or a plan file, got no {missing}")
     if out is not None:
-        from privselect.files import check_target
+        from privselect._util.atomic_files import check_target
 
         check_target("out", out, (".toml",))  # before the work begins
     read = None

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from privselect._util.validation import ACCURACIES, NON_NEGATIVE, OPEN_UNIT, POSITIVE, REAL, Range, shown, whole
 from privselect.errors import ParameterError, TextFormError
-from privselect.parameters import ACCURACIES, NON_NEGATIVE, OPEN_UNIT, POSITIVE, REAL, Range, shown, whole
-from privselect.text import parse, read_number
+from privselect.text_forms import parse, read_number
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from privselect.certificates.promise import Promise
+    from privselect.certificates.plan_commitment import Promise
     from privselect.counts import Count
     from privselect.mechanisms import Mechanism
     from privselect.noisy_max import Noise
@@ -115,7 +115,7 @@ def _kind(described: object) -> str:
 
 
 def _closed(described: object) -> object:
-    from privselect.sketch import Sketch
+    from privselect.open_spec import Sketch
 
     if isinstance(described, Sketch):
         raise TextFormError(f"a ? can be solved for by `privselect plan` alone, got {shown(described)}")

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from privselect.parameters import whole
-from privselect.text import read_number
+from privselect._util.validation import whole
+from privselect.text_forms import read_number
 
 Port = Annotated[str, typer.Option("--port", metavar="P", help="The port; 0 takes any free one.")]
 Host = Annotated[

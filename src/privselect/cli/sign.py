@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
+from privselect._util.atomic_files import check_target
 from privselect.errors import ParameterError
-from privselect.files import check_target
 
 CertificateFile = Annotated[Path | None, typer.Argument(metavar="FILE", help="The certificate to sign.")]
 KeyFile = Annotated[Path | None, typer.Option("--key-file", metavar="PEM", help="The private key to sign with.")]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from privselect.planning.plan_file import PlanFile
     from privselect.tuning.dry_run import DryTrial
-    from privselect.tuning.from_plan import Prepared
+    from privselect.tuning.plan_loader import Prepared
     from privselect.tuning.release import Release
 
 Plan = Annotated[Path, typer.Argument(metavar="PLAN", help="A plan file with the tables [space] and [tune].", show_default=False)]
@@ -58,8 +58,8 @@ def tune(
         "insecure_seed": insecure_seed,
     }
 
-    from privselect.tuning.names import importable
-    from privselect.tuning.runs import DEFAULT
+    from privselect.tuning.import_names import importable
+    from privselect.tuning.run_registry import DEFAULT
 
     file = read_closed_plan(plan)
     if ledger is None and (file.tune is None or file.tune.ledger is None):
@@ -70,7 +70,7 @@ def tune(
             _try(file, {**options, "out": "unused"})
             return
         with interruptible():
-            from privselect.tuning.from_plan import prepared
+            from privselect.tuning.plan_loader import prepared
 
             release = run_prepared(prepared(file, again=again, curator=curator, **options))
     print_release(release, plan, as_json=json)
@@ -107,7 +107,7 @@ def run_prepared(run: "Prepared") -> "Release":
 def _try(file: "PlanFile", options: dict[str, Any]) -> None:
     """Everything shown, as nothing is private here; what is wrong with the objective comes with its traceback."""
     from privselect.tuning.dry_run import dry_run
-    from privselect.tuning.from_plan import prepared
+    from privselect.tuning.plan_loader import prepared
 
     try:
         run = prepared(file, **options)
@@ -165,7 +165,7 @@ def print_release(release: "Release", plan: Path, *, as_json: bool) -> None:
     else:
         print("candidate ", _listed(release.candidate))
         print("score     ", release.score)
-    from privselect.text import write_value
+    from privselect.text_forms import write_value
 
     print(f"epsilon    [{total.lower}, {total.upper}] at delta {write_value(total.delta)}")
     for number, file in enumerate(files):

@@ -11,7 +11,7 @@ from privselect.cli.reading import read_promise
 from privselect.errors import ParameterError
 
 if TYPE_CHECKING:
-    from privselect.certificates.verdict import Verdict
+    from privselect.certificates.verification_result import Verdict
 
 CertificateFile = Annotated[Path, typer.Argument(metavar="FILE", help="The certificate.")]
 Key = Annotated[str | None, typer.Option("--key", metavar="K", help="The public key that must have signed.")]

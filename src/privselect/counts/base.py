@@ -8,15 +8,15 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from privselect._util.validation import PROBABILITY, UNIT, check_array, check_number, parameter, whole
 from privselect.errors import ParameterError
-from privselect.parameters import PROBABILITY, UNIT, check_array, check_number, parameter, whole
-from privselect.text import Described
+from privselect.text_forms import Described
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
-    from privselect.entropy import Entropy
+    from privselect._util.random_bits import Entropy
 
 LARGEST = 10**15  # whole numbers up to here are floats too, with digits to spare for their halves and products
 _SYSTEM = random.SystemRandom()

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from privselect._util.validation import PROBABILITY, parameter, whole
 from privselect.counts.base import LARGEST
-from privselect.counts.conditioned import Conditioned
-from privselect.counts.special import log_betainc, log_binomial_term
-from privselect.counts.terms import Terms
-from privselect.parameters import PROBABILITY, parameter, whole
-from privselect.text import register
+from privselect.counts.capped import Conditioned
+from privselect.counts.log_tails import log_betainc, log_binomial_term
+from privselect.counts.sampling.pmf_ratios import Terms
+from privselect.text_forms import register
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from privselect._util.validation import as_floats, check_exact, check_number, shortened, shown, shown_beside_one, whole
 from privselect.counts.base import LARGEST, Count
-from privselect.counts.sampler import Sampler
-from privselect.counts.table import Table
+from privselect.counts.pmf_table import Table
+from privselect.counts.sampling.sampler import Sampler
 from privselect.errors import ParameterError
-from privselect.parameters import as_floats, check_exact, check_number, shortened, shown, shown_beside_one, whole
-from privselect.text import register, write_value
+from privselect.text_forms import register, write_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import ArrayLike, NDArray
 
-    from privselect.entropy import Entropy
+    from privselect._util.random_bits import Entropy
 
 Weights = tuple[tuple[int, int], ...]
 _LARGEST_SUM = 10**300  # of whole weights: the text form writes them out, and their quotients are floats

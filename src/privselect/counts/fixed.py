@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from privselect._util.validation import as_floats, parameter, whole
 from privselect.counts.base import LARGEST, Count
 from privselect.errors import ParameterError
-from privselect.parameters import as_floats, parameter, whole
-from privselect.text import register
+from privselect.text_forms import register
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from privselect.entropy import Entropy
+    from privselect._util.random_bits import Entropy
 
 
 @register

@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from privselect.counts.truncated import GAMMA, MEAN, Truncated
-from privselect.parameters import parameter
-from privselect.text import register
+from privselect._util.validation import parameter
+from privselect.counts.truncated_negative_binomial import GAMMA, MEAN, Truncated
+from privselect.text_forms import register
 
 
 @register

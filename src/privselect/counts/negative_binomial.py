@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from privselect.counts.truncated import GAMMA, MEAN, Truncated
-from privselect.parameters import Range, parameter
-from privselect.text import register
+from privselect._util.validation import Range, parameter
+from privselect.counts.truncated_negative_binomial import GAMMA, MEAN, Truncated
+from privselect.text_forms import register
 
 _ETA = Range(-1.0, 1e6, low_open=True, high_open=False)  # beyond 1e6 the law is Poisson's, and gamma too near 1 for a float
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from privselect._util.validation import Range, parameter
 from privselect.counts.base import LARGEST
-from privselect.counts.conditioned import Conditioned
-from privselect.counts.special import log_gammaincc, log_poisson_term
-from privselect.counts.terms import Terms
-from privselect.parameters import Range, parameter
-from privselect.text import register
+from privselect.counts.capped import Conditioned
+from privselect.counts.log_tails import log_gammaincc, log_poisson_term
+from privselect.counts.sampling.pmf_ratios import Terms
+from privselect.text_forms import register
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from privselect._util.validation import POSITIVE, PROBABILITY, check_number, shown
 from privselect.errors import MissingExtraError, NotCoveredError, ParameterError
-from privselect.integrations.rounding import float_above
+from privselect.integrations.outward import float_above
 from privselect.mechanisms import Pure
 from privselect.mechanisms.neighbours import REPLACE_ONE
-from privselect.parameters import POSITIVE, PROBABILITY, check_number, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

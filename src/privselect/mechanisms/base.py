@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from privselect._util.validation import ACCURACIES, OPEN_UNIT, REAL, Range, check_array, check_number, shown, whole
 from privselect.errors import AccuracyError
 from privselect.interval import Interval
 from privselect.mechanisms.neighbours import ANY, check_relation
 from privselect.pairs.compose import ACCURACY, Step
 from privselect.pairs.envelope import one_per_order
 from privselect.pairs.renyi import renyi_of_pair
-from privselect.parameters import ACCURACIES, OPEN_UNIT, REAL, Range, check_array, check_number, shown, whole
-from privselect.text import Described
+from privselect.text_forms import Described
 
 if TYPE_CHECKING:
     from collections.abc import Callable

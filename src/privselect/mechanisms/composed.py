@@ -6,14 +6,14 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from privselect._util.validation import check_several, parameter, shown, whole
 from privselect.errors import ParameterError
 from privselect.mechanisms.base import MOST_RUNS, Mechanism
 from privselect.mechanisms.gaussian import Gaussian, cell_for, gaussian_bracket, gaussian_step
 from privselect.mechanisms.gaussian_dp import GaussianDP, with_leak
 from privselect.mechanisms.neighbours import agreed
 from privselect.pairs.compose import ACCURACY, compose
-from privselect.parameters import check_several, parameter, shown, whole
-from privselect.text import register
+from privselect.text_forms import register
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from privselect._util.validation import UNIT, check_number, check_several, shown
 from privselect.errors import ParameterError
 from privselect.mechanisms.base import StatedMechanism
-from privselect.mechanisms.points import POINT_EPSILON
+from privselect.mechanisms.stated_guarantees import POINT_EPSILON
 from privselect.pairs import Bracket, pair_from_curve
-from privselect.parameters import UNIT, check_number, check_several, shown
-from privselect.text import register, write_value
+from privselect.text_forms import register, write_value
 
 _FINEST = 1e-8  # of an epsilon above 0: the slope of a shorter chord has few digits
 _WANTED = "triples (epsilon, delta of removing, delta of adding) such as ((0, 0.2, 0.1), (1, 1e-3, 1e-4))"

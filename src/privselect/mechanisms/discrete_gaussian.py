@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from privselect._util.validation import Range, parameter
 from privselect.mechanisms.base import StatedMechanism, check_orders
-from privselect.mechanisms.discrete_noise import discrete_gaussian as draw_noise
+from privselect.mechanisms.discrete_samplers import discrete_gaussian as draw_noise
 from privselect.mechanisms.gaussian import CELL
 from privselect.pairs import Bracket, DominatingPair, connect_the_dots
-from privselect.parameters import Range, parameter
-from privselect.text import register
+from privselect.text_forms import register
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from privselect.entropy import Entropy
+    from privselect._util.random_bits import Entropy
 
     Floats = NDArray[np.float64]
 

@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from privselect._util.validation import POSITIVE, PROBABILITY, parameter, whole
 from privselect.mechanisms.base import MOST_RUNS, Mechanism, check_orders
 from privselect.mechanisms.composed import composed_brackets
 from privselect.mechanisms.gaussian import CELL, Gaussian, normal_cells
 from privselect.mechanisms.neighbours import ADD_REMOVE
 from privselect.pairs import Bracket, DominatingPair, connect_the_dots, merge_cells
-from privselect.pairs.cells import LARGEST_LOSS
 from privselect.pairs.compose import ACCURACY, Step
-from privselect.parameters import POSITIVE, PROBABILITY, parameter, whole
-from privselect.text import register
+from privselect.pairs.discretize import LARGEST_LOSS
+from privselect.text_forms import register
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import ArrayLike, NDArray
 
-    from privselect.pairs.resolution import Resolution
+    from privselect.pairs.lattice_resolution import Resolution
 
     Floats = NDArray[np.float64]
 

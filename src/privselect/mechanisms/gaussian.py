@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import erfcx, ndtr
 
+from privselect._util.validation import POSITIVE, parameter
 from privselect.mechanisms.base import StatedMechanism, check_orders
 from privselect.pairs import Bracket, DominatingPair, connect_the_dots, merge_cells
-from privselect.pairs.cells import LARGEST_LOSS
 from privselect.pairs.compose import ACCURACY, Step
-from privselect.parameters import POSITIVE, parameter
-from privselect.text import register
+from privselect.pairs.discretize import LARGEST_LOSS
+from privselect.text_forms import register
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from privselect.pairs.resolution import Resolution
+    from privselect.pairs.lattice_resolution import Resolution
 
     Floats = NDArray[np.float64]
 

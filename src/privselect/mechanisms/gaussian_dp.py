@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from privselect._util.validation import POSITIVE, Range, parameter
 from privselect.mechanisms.base import StatedMechanism, check_orders
 from privselect.mechanisms.gaussian import cell_for, gaussian_bracket
 from privselect.pairs import Bracket, DominatingPair
-from privselect.pairs.tiny import union_above, union_below
-from privselect.parameters import POSITIVE, Range, parameter
-from privselect.text import register
+from privselect.pairs.subnormal_masses import union_above, union_below
+from privselect.text_forms import register
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from privselect._util.validation import Range, parameter
 from privselect.mechanisms.base import StatedMechanism, check_orders
 from privselect.pairs import Bracket, DominatingPair, connect_the_dots
-from privselect.pairs.cells import LARGEST_LOSS
-from privselect.parameters import Range, parameter
-from privselect.text import register
+from privselect.pairs.discretize import LARGEST_LOSS
+from privselect.text_forms import register
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, cast
 
+from privselect._util.validation import check_exact, check_several, shown, shown_beside_one
 from privselect.errors import ParameterError
 from privselect.mechanisms.base import Mechanism
 from privselect.mechanisms.neighbours import agreed
 from privselect.pairs import Bracket
-from privselect.pairs.tiny import union_above, union_below
-from privselect.parameters import check_exact, check_several, shown, shown_beside_one
-from privselect.text import Weighted, register
+from privselect.pairs.subnormal_masses import union_above, union_below
+from privselect.text_forms import Weighted, register
 
 _FINEST = 10**300  # the greatest denominator of a weight: the text form writes it out
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from privselect._util.validation import shown
 from privselect.errors import NeighbourError, ParameterError
-from privselect.parameters import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from privselect.mechanisms.points import POINT_EPSILON, StatedPoints
-from privselect.parameters import parameter
-from privselect.text import register
+from privselect._util.validation import parameter
+from privselect.mechanisms.stated_guarantees import POINT_EPSILON, StatedPoints
+from privselect.text_forms import register
 
 
 @register

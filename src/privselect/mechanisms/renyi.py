@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from privselect._util.validation import NON_NEGATIVE, Range, check_number, check_several, shown
 from privselect.errors import ParameterError
 from privselect.mechanisms.base import StatedMechanism, check_orders
-from privselect.mechanisms.conversion import renyi_to_delta
-from privselect.mechanisms.falling import falling_knots
+from privselect.mechanisms.profile_knots import falling_knots
+from privselect.mechanisms.renyi_to_dp import renyi_to_delta
 from privselect.pairs import Bracket, DominatingPair, pair_from_curve
-from privselect.pairs.cells import LARGEST_LOSS
-from privselect.parameters import NON_NEGATIVE, Range, check_number, check_several, shown
-from privselect.text import register
+from privselect.pairs.discretize import LARGEST_LOSS
+from privselect.text_forms import register
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

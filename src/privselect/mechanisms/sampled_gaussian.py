@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from privselect._util.validation import POSITIVE, parameter, whole
 from privselect.errors import ParameterError
 from privselect.mechanisms.base import Mechanism, check_orders
 from privselect.mechanisms.gaussian import CELL, gaussian_bracket
 from privselect.mechanisms.neighbours import REPLACE_ONE
 from privselect.mechanisms.told_apart import told_apart
 from privselect.pairs import Bracket, DominatingPair, pair_from_curve
-from privselect.parameters import POSITIVE, parameter, whole
-from privselect.text import Described, register
+from privselect.text_forms import Described, register
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from privselect._util.validation import shown
 from privselect.errors import ParameterError, TextFormError
-from privselect.noisy_max.log_concave_checks import check_law, lost_in_tail
-from privselect.noisy_max.noise import Noise
-from privselect.parameters import shown
-from privselect.text import register
+from privselect.noisy_max.accounting.density_checks import check_law, lost_in_tail
+from privselect.noisy_max.index_only_noise import Noise
+from privselect.text_forms import register
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from privselect.text import Described
+    from privselect.text_forms import Described
 
     Floats = NDArray[np.float64]
     Function = Callable[[Floats], Floats]

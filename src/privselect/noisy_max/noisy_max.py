@@ -9,34 +9,34 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-import privselect.noisy_max.discrete_gaussian_noise
-import privselect.noisy_max.discrete_laplace_noise
-import privselect.noisy_max.exponential_noise
-import privselect.noisy_max.gaussian_noise
-import privselect.noisy_max.gumbel_noise
-import privselect.noisy_max.laplace_noise
-import privselect.noisy_max.log_concave_noise  # noqa: F401 - each of these makes its noise known
+import privselect.noisy_max.accounting.discrete_gaussian_noise
+import privselect.noisy_max.accounting.discrete_laplace_noise
+import privselect.noisy_max.accounting.exponential_noise
+import privselect.noisy_max.accounting.gaussian_noise
+import privselect.noisy_max.accounting.gumbel_noise
+import privselect.noisy_max.accounting.laplace_noise
+import privselect.noisy_max.accounting.log_concave_noise  # noqa: F401 - each of these makes its noise known
+from privselect._util.validation import REAL, check_array, check_truth, parameter, whole
 from privselect.interval import Interval
 from privselect.mechanisms.base import MOST_RUNS, Mechanism, check_orders, plain
 from privselect.mechanisms.composed import composed_brackets
-from privselect.mechanisms.falling import falling_knots
 from privselect.mechanisms.gaussian import Gaussian
+from privselect.mechanisms.profile_knots import falling_knots
 from privselect.mechanisms.pure import Pure
-from privselect.noisy_max.additive import LOSS_ROUNDING, Additive, additive
-from privselect.noisy_max.bounds import BOUNDS, released_scores
-from privselect.noisy_max.moves import Moves
-from privselect.noisy_max.paper import lem_zhu_lemma5
+from privselect.noisy_max.accounting.bounds import BOUNDS, released_scores
+from privselect.noisy_max.accounting.noise_accounting import LOSS_ROUNDING, Additive, additive
+from privselect.noisy_max.accounting.paper_bounds import lem_zhu_lemma5
+from privselect.noisy_max.accounting.score_sensitivity import Moves
 from privselect.pairs import Bracket, DominatingPair, pair_from_curve
-from privselect.pairs.cells import LARGEST_LOSS
 from privselect.pairs.compose import ACCURACY, Step, compose
-from privselect.parameters import REAL, check_array, check_truth, parameter, whole
-from privselect.text import register
+from privselect.pairs.discretize import LARGEST_LOSS
+from privselect.text_forms import register
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from privselect.noisy_max.instances import Instances
-    from privselect.noisy_max.noise import Noise
+    from privselect.noisy_max.accounting.lower_bounds import Instances
+    from privselect.noisy_max.index_only_noise import Noise
 
     Floats = NDArray[np.float64]
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from privselect._util.validation import check_exact, shown
 from privselect.errors import ParameterError
-from privselect.parameters import check_exact, shown
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

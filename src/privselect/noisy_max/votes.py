@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from privselect._util.validation import shown
 from privselect.errors import ParameterError
-from privselect.noisy_max.bits import check_entropy
-from privselect.noisy_max.draw import drawing
 from privselect.noisy_max.noisy_max import NoisyMax
+from privselect.noisy_max.sampling.exact_argmax import winners
+from privselect.noisy_max.sampling.noise_samplers import drawing
+from privselect.noisy_max.sampling.random_words import check_entropy
 from privselect.noisy_max.scores import Scores, has_mask, read_scores
-from privselect.noisy_max.winner import winners
-from privselect.parameters import shown
 
 if TYPE_CHECKING:
-    from privselect.entropy import Entropy
+    from privselect._util.random_bits import Entropy
     from privselect.mechanisms.base import Mechanism
-    from privselect.noisy_max.noise import Noise
+    from privselect.noisy_max.index_only_noise import Noise
 
 
 _ONE = Fraction(1)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from privselect.pairs.dominating import DominatingPair
+    from privselect.pairs.dominating_pair import DominatingPair
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from privselect.pairs.bracket import Bracket
-from privselect.pairs.curve import pair_from_curve
-from privselect.pairs.dominating import DominatingPair
-from privselect.pairs.few import are_few, compose_few
-from privselect.pairs.profile import Profile
-from privselect.pairs.resolution import Resolution, resolution_for, within_reach
-from privselect.pairs.sums import composed_laws
-from privselect.pairs.tilted import FLOOR, LARGEST
-from privselect.pairs.tiny import merge_tiny
+from privselect.pairs.composed_distributions import composed_laws
+from privselect.pairs.dominating_pair import DominatingPair
+from privselect.pairs.enumerate_composition import are_few, compose_few
+from privselect.pairs.from_profile import pair_from_curve
+from privselect.pairs.lattice_profile import Profile
+from privselect.pairs.lattice_resolution import Resolution, resolution_for, within_reach
+from privselect.pairs.subnormal_masses import merge_tiny
+from privselect.pairs.tilted_fft import FLOOR, LARGEST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
-    from privselect.pairs.tilted import Dense
+    from privselect.pairs.tilted_fft import Dense
 
     Floats = NDArray[np.float64]
     Parts = Sequence[tuple["Step", int]]

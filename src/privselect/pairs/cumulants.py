@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from privselect.pairs.dominating import DominatingPair
-    from privselect.pairs.lattice import LatticePair
+    from privselect.pairs.dominating_pair import DominatingPair
+    from privselect.pairs.loss_lattice import LatticePair
 
     Law = DominatingPair | LatticePair
     Floats = NDArray[np.float64]

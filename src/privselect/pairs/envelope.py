@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from privselect.pairs.bracket import Bracket
-from privselect.pairs.cells import LARGEST_LOSS
-from privselect.pairs.curve import pair_from_curve
+from privselect.pairs.discretize import LARGEST_LOSS
+from privselect.pairs.from_profile import pair_from_curve
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from privselect.pairs.dominating import DominatingPair
+    from privselect.pairs.dominating_pair import DominatingPair
 
     Floats = NDArray[np.float64]
 

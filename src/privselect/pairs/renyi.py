@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privselect.parameters import Range, check_array
+from privselect._util.validation import Range, check_array
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from privselect.pairs.dominating import DominatingPair
+    from privselect.pairs.dominating_pair import DominatingPair
 
     Floats = NDArray[np.float64]
 

@@ -6,26 +6,26 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
+from privselect._util.validation import OPEN_UNIT, POSITIVE, check_number, shown
 from privselect.counts.base import LARGEST, Count
 from privselect.errors import ParameterError
+from privselect.open_spec import Sketch
 from privselect.pairs.compose import ACCURACY
-from privselect.parameters import OPEN_UNIT, POSITIVE, check_number, shown
-from privselect.planning.chance import chance_of_best
-from privselect.planning.instead import instead
-from privselect.planning.question import question, read_count, read_mechanism, together
-from privselect.planning.scan import climbed, runs_that
-from privselect.planning.solve import AnythingMeetsItError, NothingMeetsItError, Search
-from privselect.sketch import Sketch
-from privselect.text import write_value
+from privselect.planning.baselines import instead
+from privselect.planning.open_problem import question, read_count, read_mechanism, together
+from privselect.planning.search.budget_search import AnythingMeetsItError, NothingMeetsItError, Search
+from privselect.planning.search.integer_scan import climbed, runs_that
+from privselect.planning.success_probability import chance_of_best
+from privselect.text_forms import write_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from privselect.interval import Interval
     from privselect.mechanisms.base import Mechanism
-    from privselect.planning.axis import Axis
-    from privselect.planning.question import Question
-    from privselect.planning.quickly import Quickly
+    from privselect.planning.fast_options import Quickly
+    from privselect.planning.open_problem import Question
+    from privselect.planning.search.search_range import Axis
 
 SHARES = (0.01, 0.05, 0.1)
 QUANTILES = (0.5, 0.9, 0.99)
@@ -94,7 +94,7 @@ class Plan:
 
     def summary(self) -> str:
         """As lines for people."""
-        from privselect.planning.showing import summary
+        from privselect.planning.plan_summary import summary
 
         return summary(self)
 

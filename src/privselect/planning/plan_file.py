@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import field_validator
 
-from privselect.certificates.declared import Declared
-from privselect.certificates.frozen import Frozen
-from privselect.certificates.private_score import with_score
-from privselect.certificates.promise import Promise
+from privselect._util.atomic_files import check_target, unwritable, write_whole
+from privselect._util.validation import shown
+from privselect.certificates.declarations import Declared
+from privselect.certificates.plan_commitment import Promise
+from privselect.certificates.score_privacy import with_score
+from privselect.certificates.strict_model import Frozen
 from privselect.errors import ParameterError
-from privselect.files import check_target, unwritable, write_whole
-from privselect.parameters import shown
+from privselect.open_spec import Sketch
+from privselect.planning.open_problem import read_count, read_mechanism
 from privselect.planning.plan import Plan, checked, plan
-from privselect.planning.question import read_count, read_mechanism
-from privselect.planning.tune_fields import TuneFields
-from privselect.sketch import Sketch
+from privselect.planning.tune_config import TuneFields
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,6 +1,6 @@
 """Propose-test-release, and private linear regression."""
 
-from privselect.regression.ops import OPS
-from privselect.regression.propose_test_release import ProposeTestRelease
+from privselect.regression.ops.ops_mechanism import OPS
+from privselect.regression.ptr.propose_test_release import ProposeTestRelease
 
 __all__ = ["OPS", "ProposeTestRelease"]

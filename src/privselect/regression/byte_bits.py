@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class ByteBits:
-    """An :class:`privselect.entropy.Entropy` over ``read(n)``, which gives n uniformly random bytes."""
+    """An :class:`privselect._util.random_bits.Entropy` over ``read(n)``, which gives n uniformly random bytes."""
 
     read: Callable[[int], bytes]
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from privselect.looks import GREY_DASHED
-from privselect.report.markup import Markup, joined, tag
+from privselect._util.plot_style import GREY_DASHED
+from privselect.report.html import Markup, joined, tag
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from privselect.report.blocks import Bar, Bars, Curve
+    from privselect.report.document import Bar, Bars, Curve
 
 _WIDTH, _HEIGHT = 400.0, 270.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46.0, 388.0, 30.0, 226.0  # the edges of the panel

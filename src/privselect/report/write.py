@@ -6,19 +6,19 @@ import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from privselect._util.atomic_files import check_target, unwritable, write_whole
+from privselect._util.validation import shown
 from privselect.certificates.verify import verify
 from privselect.errors import ParameterError
-from privselect.files import check_target, unwritable, write_whole
-from privselect.parameters import shown
-from privselect.report.content import Checked, content_of
-from privselect.report.page import page_of
-from privselect.report.reading import find, read_release
+from privselect.report.build import Checked, content_of
+from privselect.report.render import page_of
+from privselect.report.source import find, read_release
 from privselect.tuning.release import add_to_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from privselect.certificates.verdict import Verdict
+    from privselect.certificates.verification_result import Verdict
 
 _ENDINGS = (".html", ".htm")
 

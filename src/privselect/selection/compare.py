@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from privselect._util.rounding import shown_down, shown_up
+from privselect._util.validation import OPEN_UNIT, check_number, shown
 from privselect.counts import Binomial, Poisson
-from privselect.counts.truncated import Truncated
-from privselect.digits import shown_down, shown_up
+from privselect.counts.truncated_negative_binomial import Truncated
 from privselect.errors import MissingExtraError, NotCoveredError, ParameterError
 from privselect.interval import Interval
 from privselect.mechanisms import Mechanism
-from privselect.mechanisms.conversion import lem_rdp_to_dp_epsilon
+from privselect.mechanisms.renyi_to_dp import lem_rdp_to_dp_epsilon
 from privselect.pairs.compose import ACCURACY
-from privselect.parameters import OPEN_UNIT, check_number, shown
-from privselect.selection.liu_talwar import liu_talwar_epsilon
-from privselect.selection.paper import cor_binomial_to_poisson_epsilon, thm_hs_bin_epsilon, thm_negbin_epsilon
-from privselect.selection.pointwise import pointwise_delta
-from privselect.selection.ratio import ratio_epsilon
-from privselect.selection.renyi import profile_of, selection_curve
-from privselect.selection.search import LARGEST_EPSILON, solve_epsilon
+from privselect.selection.bounds.liu_talwar import liu_talwar_epsilon
+from privselect.selection.bounds.paper_bounds import cor_binomial_to_poisson_epsilon, thm_hs_bin_epsilon, thm_negbin_epsilon
+from privselect.selection.bounds.pointwise import pointwise_delta
+from privselect.selection.bounds.ratio import ratio_epsilon
+from privselect.selection.bounds.renyi_bounds import profile_of, selection_curve
+from privselect.selection.safe_search import LARGEST_EPSILON, solve_epsilon
 from privselect.selection.selection import Selection
-from privselect.text import write_value
+from privselect.text_forms import write_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -105,7 +105,7 @@ class Comparison:
 
     def plot(self, path: str | Path, over: str | None = None) -> None:
         """Draw the bounds over a range of E K (``over="mean"``) or of delta into a .png, .pdf or .svg file."""
-        from privselect.selection.figures import draw
+        from privselect.selection.plots import draw
 
         draw(self._whole, delta=self.delta, path=path, over=over)
 

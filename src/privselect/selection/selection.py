@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from privselect._util.validation import OPEN_UNIT, REAL, check_array, check_number, shown
 from privselect.counts.base import Count
 from privselect.errors import NotCoveredError, ParameterError
 from privselect.interval import Interval
 from privselect.mechanisms.base import Mechanism, check_accuracy, check_orders, plain, reached
 from privselect.pairs import Bracket, pair_from_curve
 from privselect.pairs.compose import ACCURACY
-from privselect.parameters import OPEN_UNIT, REAL, check_array, check_number, shown
-from privselect.selection.accountant import Accountant
-from privselect.selection.exact import ExactLower
-from privselect.selection.ratio import ratio_epsilon
-from privselect.selection.search import LARGEST_EPSILON
-from privselect.text import register
+from privselect.selection.bounds.ratio import ratio_epsilon
+from privselect.selection.exact.accountant import Accountant
+from privselect.selection.exact.engine import ExactLower
+from privselect.selection.safe_search import LARGEST_EPSILON
+from privselect.text_forms import register
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -99,7 +99,7 @@ class Selection(Mechanism):
 
     def renyi_at(self, alpha: ArrayLike) -> Floats:
         """By Papernot and Steinke's theorem for the law of K; infinite where there is none."""
-        from privselect.selection.renyi import selection_curve
+        from privselect.selection.bounds.renyi_bounds import selection_curve
 
         orders = check_orders(alpha)
         try:

@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from privselect.errors import ParameterError, PrivselectError
-from privselect.tuning.breach import Breach
+from privselect.tuning.define_by_run import unpacked
+from privselect.tuning.isolation.suppress_output import silence
+from privselect.tuning.plan_violation import Breach
+from privselect.tuning.randomness.key_derivation import SECRET_BYTES
 from privselect.tuning.runner import Drawn
 from privselect.tuning.scores import NoisyCount
-from privselect.tuning.silence import silence
-from privselect.tuning.streams import SECRET_BYTES
-from privselect.tuning.suggested import unpacked
 from privselect.tuning.trial import Work
 
 if TYPE_CHECKING:

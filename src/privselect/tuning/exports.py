@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from privselect._util.validation import shown
 from privselect.errors import MissingExtraError, ParameterError
-from privselect.parameters import shown
 from privselect.tuning.plan_ids import name_in_plan
 
 _KINDS = ("arrays", "safetensors")

@@ -14,10 +14,10 @@ import sqlite3
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from privselect._util.atomic_files import sync_folder
+from privselect._util.validation import shown
 from privselect.errors import LedgerError
-from privselect.files import sync_folder
-from privselect.parameters import shown
-from privselect.tuning.streams import DERIVATION
+from privselect.tuning.randomness.key_derivation import DERIVATION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from privselect._util.atomic_files import sync_folder, unwritable
+from privselect._util.validation import shown
 from privselect.certificates.certificate import read_time
 from privselect.errors import ParameterError
-from privselect.files import sync_folder, unwritable
-from privselect.parameters import shown
 
 if TYPE_CHECKING:
     from privselect.certificates.certificate import Certificate

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from privselect.errors import AbortedError, ParameterError
-from privselect.tuning.breach import Breached
-from privselect.tuning.streams import Stream, derived
+from privselect.tuning.plan_violation import Breached
+from privselect.tuning.randomness.key_derivation import Stream, derived
 from privselect.tuning.trial import perform
 
 if TYPE_CHECKING:

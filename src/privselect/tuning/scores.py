@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privselect.certificates.private_score import KINDS, count_noise, counted
+from privselect._util.validation import check_exact, shown
+from privselect.certificates.score_privacy import KINDS, count_noise, counted
 from privselect.errors import ParameterError
-from privselect.parameters import check_exact, shown
+from privselect.tuning.holdout_split import keyed_split
 from privselect.tuning.plan_ids import name_in_plan
-from privselect.tuning.split import keyed_split
 
 if TYPE_CHECKING:
-    from privselect.entropy import Entropy
+    from privselect._util.random_bits import Entropy
     from privselect.mechanisms import DiscreteGaussian
 
 

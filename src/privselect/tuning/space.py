@@ -15,16 +15,16 @@ from fractions import Fraction
 from itertools import product
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from privselect.entropy import below
+from privselect._util.random_bits import below
+from privselect._util.validation import POSITIVE, REAL, check_exact, check_number, shown, whole
 from privselect.errors import ParameterError
-from privselect.parameters import POSITIVE, REAL, check_exact, check_number, shown, whole
 from privselect.tuning.plan_ids import name_in_plan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from privselect.entropy import Entropy
-    from privselect.tuning.streams import Stream
+    from privselect._util.random_bits import Entropy
+    from privselect.tuning.randomness.key_derivation import Stream
 
 Candidate: TypeAlias = dict[str, Any]
 _FLOAT_BITS = 53

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from privselect._util.validation import shown
 from privselect.errors import ParameterError
-from privselect.parameters import shown
-from privselect.tuning.breach import Breach, Breached, sentences
-from privselect.tuning.randomness import ENOUGH_BITS, Randomness
-from privselect.tuning.silence import silence
+from privselect.tuning.define_by_run import packed, suggest_from
+from privselect.tuning.isolation.suppress_output import silence
+from privselect.tuning.plan_violation import Breach, Breached, sentences
+from privselect.tuning.randomness.key_derivation import Stream, derived
+from privselect.tuning.randomness.trial_randomness import ENOUGH_BITS, Randomness
 from privselect.tuning.space import Suggest
-from privselect.tuning.streams import Stream, derived
-from privselect.tuning.suggested import packed, suggest_from
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

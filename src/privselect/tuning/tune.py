@@ -8,32 +8,32 @@ from dataclasses import dataclass, fields, replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
+from privselect._util.validation import POSITIVE, check_number, shown, whole
 from privselect.certificates.certificate import Certificate
 from privselect.certificates.certify import certify
-from privselect.certificates.declared import Declared
-from privselect.certificates.private_score import with_score
-from privselect.certificates.run import Run
+from privselect.certificates.declarations import Declared
+from privselect.certificates.run_metadata import Run
+from privselect.certificates.score_privacy import with_score
 from privselect.counts import Count
 from privselect.errors import LedgerError, ParameterError
-from privselect.parameters import POSITIVE, check_number, shown, whole
-from privselect.text import parse
-from privselect.tuning import notes
-from privselect.tuning.draw import draw_trials, new_secret
+from privselect.text_forms import parse
+from privselect.tuning import certificate_notes
+from privselect.tuning.define_by_run import unpacked
 from privselect.tuning.executors import read_engine
 from privselect.tuning.exports import read_export
 from privselect.tuning.fingerprint import feature, fingerprint
-from privselect.tuning.interrupts import uninterrupted
+from privselect.tuning.isolation.sigint import uninterrupted
 from privselect.tuning.ledger import Begun, Ledger
-from privselect.tuning.randomness import ENOUGH_BITS
-from privselect.tuning.recipe import Recipe, accounted
+from privselect.tuning.randomness.key_derivation import SECRET_BYTES, derived
+from privselect.tuning.randomness.secret_draws import draw_trials, new_secret
+from privselect.tuning.randomness.trial_randomness import ENOUGH_BITS
 from privselect.tuning.release import CERTIFICATE, PLAN, RELEASE, Release, check_out, write_folder, written
+from privselect.tuning.release_time import as_monotonic, check_certain, read_moment, wait_until
+from privselect.tuning.run_registry import DEFAULT, Opened, check_target, open_run
+from privselect.tuning.run_spec import Recipe, accounted
 from privselect.tuning.runner import Conduct, Drawn, Runner
-from privselect.tuning.runs import DEFAULT, Opened, check_target, open_run
 from privselect.tuning.scores import NoisyCount, described_score, read_score
 from privselect.tuning.space import Space
-from privselect.tuning.streams import SECRET_BYTES, derived
-from privselect.tuning.suggested import unpacked
-from privselect.tuning.timing import as_monotonic, check_certain, read_moment, wait_until
 from privselect.tuning.trial import Work, can_limit_time
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from privselect.mechanisms import Mechanism
     from privselect.tuning.executors.base import Engine
     from privselect.tuning.ledger import Best
-    from privselect.tuning.recipe import MechanismOf
+    from privselect.tuning.run_spec import MechanismOf
 
 _CURATOR = "the curator's view: what follows tells K and must be shown to nobody who may learn only the release"
 
@@ -117,9 +117,9 @@ class Tuning:
         return begun
 
     def _certificate(self, number: int, plan: str) -> Certificate:
-        run = Run(plan=plan, runs=number, notes=notes.of(self))
+        run = Run(plan=plan, runs=number, notes=certificate_notes.of(self))
         if self.insecure_seed is not None:
-            run = Run(plan=plan, runs=number, notes=notes.of(self), randomness="a seed given by the caller", insecure=True)
+            run = Run(plan=plan, runs=number, notes=certificate_notes.of(self), randomness="a seed given by the caller", insecure=True)
         recipe = self.recipe
         return certify(recipe.mechanism, recipe.count, delta=self.delta, epsilon=self.epsilon, declared=self.declared, run=run)
 
@@ -134,7 +134,7 @@ class Tuning:
         if begun.target != (None if self.out is None else str(self.out)):
             raise LedgerError(f"the run was begun for the folder {shown(begun.target)}; resume it with that one")
         stated = () if certificate.run is None else certificate.run.notes
-        if not set(notes.of(self)) <= set(stated):
+        if not set(certificate_notes.of(self)) <= set(stated):
             raise LedgerError(
                 "the run was begun under other conditions (release_at, deadline, constant_work, curator, seed_bits, losses or what the "
                 "executor shows), which its certificate states; resume it with those"

@@ -14,11 +14,11 @@ from fastapi.responses import FileResponse, JSONResponse
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
-from privselect.parameters import shortened, shown
-from privselect.web.crew import ANSWERS, DETAILS, LONG, BusyError, Crew, DroppedError, FailedError, Lane, LimitError, RefusalError
-from privselect.web.guard import Guard
+from privselect._util.validation import shortened, shown
 from privselect.web.limits import COME_AGAIN, MOST_NUMBER, MOST_TEXT
+from privselect.web.middleware import Guard
 from privselect.web.schemas import Answer, Curves, Designed, DesignQuestion, Nearby, Question, Refusal, Rows, Settled, complaint
+from privselect.web.worker_pool import ANSWERS, DETAILS, LONG, BusyError, Crew, DroppedError, FailedError, Lane, LimitError, RefusalError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection

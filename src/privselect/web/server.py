@@ -9,8 +9,8 @@ import socket
 import sys
 from typing import TYPE_CHECKING, Any
 
+from privselect._util.validation import shown
 from privselect.errors import MissingExtraError, ParameterError
-from privselect.parameters import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,8 +29,8 @@ def serve(host: str, port: int, ready: Callable[[str], None]) -> None:
         import uvicorn
 
         from privselect.web.app import application
-        from privselect.web.connections import Connection, Server
-        from privselect.web.crew import prepare
+        from privselect.web.idle_timeouts import Connection, Server
+        from privselect.web.worker_pool import prepare
     except ModuleNotFoundError as error:
         if error.name not in {"uvicorn", "fastapi", "starlette", "pydantic"}:
             raise

@@ -5,10 +5,10 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from privselect.text import write_value
+from privselect.text_forms import write_value
 
 if TYPE_CHECKING:
-    from privselect.web.asked import Asked
+    from privselect.web.parse_question import Asked
 
 
 def python(asked: Asked) -> str:

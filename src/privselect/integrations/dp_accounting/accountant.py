@@ -8,11 +8,11 @@ from dp_accounting import NeighboringRelation, dp_event
 from dp_accounting.pld import PLDAccountant
 from dp_accounting.pld.pld_privacy_accountant import CompositionErrorDetails
 
+from privselect._util.validation import POSITIVE, check_number, shown
 from privselect.errors import ParameterError, PrivselectError
 from privselect.integrations.dp_accounting.from_event import mechanism_from_event
-from privselect.integrations.dp_accounting.losses import pld_from_mechanism
+from privselect.integrations.dp_accounting.pld import pld_from_mechanism
 from privselect.mechanisms.neighbours import ADD_REMOVE, REPLACE_ONE
-from privselect.parameters import POSITIVE, check_number, shown
 
 _RELATIONS = {NeighboringRelation.ADD_OR_REMOVE_ONE: ADD_REMOVE, NeighboringRelation.REPLACE_ONE: REPLACE_ONE}
 # The second is known to the accountant, which forgets how often it is repeated (0.6.0).

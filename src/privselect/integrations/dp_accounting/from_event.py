@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from dp_accounting import dp_event
 
+from privselect._util.validation import NON_NEGATIVE, POSITIVE, UNIT, Range, check_exact, check_number, check_several, shown, whole
 from privselect.counts import Geometric, Logarithmic, NegativeBinomial, Poisson
 from privselect.errors import NotCoveredError, ParameterError
-from privselect.integrations.rounding import float_above, inverse_below, log_above
-from privselect.integrations.steps import composed, leaks_nothing, nothing, repeated
+from privselect.integrations.outward import float_above, inverse_below, log_above
+from privselect.integrations.sequential import composed, leaks_nothing, nothing, repeated
 from privselect.mechanisms import DPSGD, DiscreteLaplace, Gaussian, Laplace, Mechanism, Mixture, Pure, Renyi, SampledGaussian
 from privselect.mechanisms.neighbours import ADD_REMOVE, REPLACE_ONE
-from privselect.parameters import NON_NEGATIVE, POSITIVE, UNIT, Range, check_exact, check_number, check_several, shown, whole
 from privselect.selection import Selection
-from privselect.text import Weighted
+from privselect.text_forms import Weighted
 
 if TYPE_CHECKING:
     from collections.abc import Callable

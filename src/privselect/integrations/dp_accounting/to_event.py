@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from dp_accounting import dp_event
 
+from privselect._util.validation import shortened, shown
 from privselect.counts import Geometric, Logarithmic, NegativeBinomial, Poisson
 from privselect.errors import NotCoveredError, ParameterError
-from privselect.integrations.rounding import inverse_above
-from privselect.integrations.steps import leaks_nothing
+from privselect.integrations.outward import inverse_above
+from privselect.integrations.sequential import leaks_nothing
 from privselect.mechanisms import DPSGD, Composed, DiscreteLaplace, Gaussian, Laplace, Mechanism, SampledGaussian
 from privselect.mechanisms.neighbours import REPLACE_ONE
-from privselect.parameters import shortened, shown
 from privselect.selection import Selection
 
 if TYPE_CHECKING:

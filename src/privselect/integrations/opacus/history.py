@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from privselect._util.validation import POSITIVE, PROBABILITY, check_number, check_several, shown, whole
 from privselect.errors import NotCoveredError, ParameterError
-from privselect.integrations.steps import composed
+from privselect.integrations.sequential import composed
 from privselect.mechanisms import DPSGD
 from privselect.mechanisms.neighbours import ADD_REMOVE
-from privselect.parameters import POSITIVE, PROBABILITY, check_number, check_several, shown, whole
 
 if TYPE_CHECKING:
     from privselect.mechanisms import Mechanism

@@ -12,18 +12,18 @@ from opacus.layers.dp_rnn import DPRNNBase, RNNLinear
 from opacus.optimizers import DPOptimizer
 from opacus.validators import ModuleValidator
 
+from privselect._util.validation import POSITIVE, check_number
 from privselect.errors import ParameterError
-from privselect.integrations.opacus.breaches import AGAIN, CLIP, DEVICE, MODEL, NEVER, PLAIN, PRECISION, SEED
-from privselect.integrations.opacus.loader import private_loader
-from privselect.integrations.opacus.watch import FLOATS, Watch, WatchedOptimizer
-from privselect.parameters import POSITIVE, check_number
-from privselect.tuning.breach import Breach
+from privselect.integrations.opacus.poisson_loader import private_loader
+from privselect.integrations.opacus.training_monitor import FLOATS, Watch, WatchedOptimizer
+from privselect.integrations.opacus.violation_messages import AGAIN, CLIP, DEVICE, MODEL, NEVER, PLAIN, PRECISION, SEED
+from privselect.tuning.plan_violation import Breach
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from privselect.mechanisms import DPSGD
-    from privselect.tuning.randomness import Randomness
+    from privselect.tuning.randomness.trial_randomness import Randomness
 
 _SEED_BITS = 64  # of a generator that is not on the CPU
 

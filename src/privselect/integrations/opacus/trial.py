@@ -6,18 +6,18 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from privselect._util.validation import check_number, shown, whole
 from privselect.errors import MissingExtraError, ParameterError
-from privselect.integrations.opacus.breaches import PLAN
-from privselect.integrations.opacus.caveats import notes
+from privselect.integrations.opacus.certificate_notes import notes
+from privselect.integrations.opacus.violation_messages import PLAN
 from privselect.mechanisms import DPSGD
-from privselect.parameters import check_number, shown, whole
 from privselect.tuning.plan_ids import plan_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from privselect.integrations.opacus.session import Session
-    from privselect.tuning.randomness import Randomness
+    from privselect.tuning.randomness.trial_randomness import Randomness
     from privselect.tuning.space import Candidate
 
 _MOST_RECORDS = 10**12
@@ -88,8 +88,8 @@ class OpacusTrial:
     def __call__(self, candidate: Candidate, data: Any, randomness: Randomness) -> Any:
         """One trial."""
         from privselect.integrations.opacus.session import Session, alone
-        from privselect.tuning.breach import Breach
-        from privselect.tuning.generators import seeded_globals
+        from privselect.tuning.plan_violation import Breach
+        from privselect.tuning.randomness.global_rngs import seeded_globals
 
         try:
             plan = self.mechanism_of(dict(candidate))

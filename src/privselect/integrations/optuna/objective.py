@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from privselect.errors import ParameterError
-from privselect.integrations.optuna.refusals import NO_LAW, SEVERAL, NoLawError, WithheldError
-from privselect.tuning.breach import Breach
-from privselect.tuning.generators import seeded_globals
+from privselect.integrations.optuna.unsupported import NO_LAW, SEVERAL, NoLawError, WithheldError
 from privselect.tuning.plan_ids import plan_id
+from privselect.tuning.plan_violation import Breach
+from privselect.tuning.randomness.global_rngs import seeded_globals
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from privselect.integrations.optuna.trial import PrivateTrial
-    from privselect.tuning.randomness import Randomness
+    from privselect.tuning.randomness.trial_randomness import Randomness
     from privselect.tuning.space import Suggest
 
 _GENERATORS = (

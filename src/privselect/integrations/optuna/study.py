@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from privselect._util.validation import check_number, shown, whole
 from privselect.certificates.certificate import read_time
 from privselect.errors import MissingExtraError, ParameterError
 from privselect.integrations.optuna.objective import OptunaObjective
-from privselect.integrations.optuna.refusals import OF_OPTIMIZE, OF_RESULT, OF_STUDY, STOCK, refuse, withheld
-from privselect.parameters import check_number, shown, whole
-from privselect.tuning.recipe import objective_name
-from privselect.tuning.silence import silence
+from privselect.integrations.optuna.unsupported import OF_OPTIMIZE, OF_RESULT, OF_STUDY, STOCK, refuse, withheld
+from privselect.tuning.isolation.suppress_output import silence
+from privselect.tuning.run_spec import objective_name
 from privselect.tuning.space import Suggested
 from privselect.tuning.tune import tune
 
@@ -142,7 +142,7 @@ class PrivateStudy:
         """The winner as Optuna has a trial: its number is 0, and it begins and ends when the certificate was made, before K was drawn."""
         from optuna.trial import FrozenTrial, TrialState
 
-        from privselect.integrations.optuna.laws import as_tuples, distribution_of
+        from privselect.integrations.optuna.distributions import as_tuples, distribution_of
 
         release = self.release
         if release.candidate is None or release.score is None:

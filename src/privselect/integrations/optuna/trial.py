@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import BaseTrial
 
-from privselect.integrations.optuna.laws import law_of
-from privselect.integrations.optuna.refusals import OF_TRIAL, NoLawError, withheld
-from privselect.parameters import shown
+from privselect._util.validation import shown
+from privselect.integrations.optuna.distributions import law_of
+from privselect.integrations.optuna.unsupported import OF_TRIAL, NoLawError, withheld
 from privselect.tuning.space import Choice
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from optuna.distributions import BaseDistribution
 
-    from privselect.tuning.randomness import Randomness
+    from privselect.tuning.randomness.trial_randomness import Randomness
     from privselect.tuning.space import Suggest
 
 

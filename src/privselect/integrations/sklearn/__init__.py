@@ -9,6 +9,7 @@ try:
 except ModuleNotFoundError:
     raise MissingExtraError("PrivateSearch needs scikit-learn; install it with: pip install 'privselect[sklearn]'") from None
 
+from privselect.integrations.sklearn.budget_split import sized_for_search
 from privselect.integrations.sklearn.regressors import (
     AdaSSPRegressor,
     ClippingWarning,
@@ -19,7 +20,6 @@ from privselect.integrations.sklearn.regressors import (
     SSPRegressor,
 )
 from privselect.integrations.sklearn.search import PrivateSearch
-from privselect.integrations.sklearn.sized import sized_for_search
 from privselect.integrations.sklearn.softmax import PrivateSoftmax
 from privselect.integrations.sklearn.validation import HoldOut
 

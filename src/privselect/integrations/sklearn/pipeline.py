@@ -11,8 +11,8 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
 
+from privselect._util.validation import check_several
 from privselect.errors import ParameterError
-from privselect.parameters import check_several
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

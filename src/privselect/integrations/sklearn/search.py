@@ -12,15 +12,15 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from privselect._util.validation import shown
 from privselect.errors import ParameterError
-from privselect.integrations.sklearn import export
-from privselect.integrations.sklearn.columns import read_columns, read_synthetic
-from privselect.integrations.sklearn.refusals import check_no_folds, check_no_refit, explained, hidden
-from privselect.integrations.sklearn.run import described_run
+from privselect.integrations.sklearn import pickling
+from privselect.integrations.sklearn.input_checks import read_columns, read_synthetic
 from privselect.integrations.sklearn.seeds import seeds_of
+from privselect.integrations.sklearn.tune_arguments import described_run
+from privselect.integrations.sklearn.unsupported import check_no_folds, check_no_refit, explained, hidden
 from privselect.integrations.sklearn.validation import HoldOut, scorer_of
-from privselect.parameters import shown
-from privselect.tuning.runs import DEFAULT
+from privselect.tuning.run_registry import DEFAULT
 from privselect.tuning.tune import described, tune
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         self.best_estimator_ = None
         if release.artifact is not None:
             # The seeds as they were given: those of the trial are not in the artifact, as they would tell its noise.
-            self.best_estimator_ = export.from_bytes(release.artifact).set_params(**seeds_of(self.estimator))
+            self.best_estimator_ = pickling.from_bytes(release.artifact).set_params(**seeds_of(self.estimator))
         self.best_params_, self.best_score_, self.certificate_ = release.candidate, release.score, release.certificate
         self.release_ = replace(release, artifact=self.best_estimator_)
         if classes is not None:

@@ -9,13 +9,13 @@ import numpy as np
 from sklearn.ensemble import BaseEnsemble
 from sklearn.pipeline import Pipeline
 
+from privselect._util.validation import shown
 from privselect.errors import ParameterError
-from privselect.integrations.sklearn.export import is_generator
-from privselect.parameters import shown
-from privselect.tuning.randomness import ENOUGH_BITS
+from privselect.integrations.sklearn.pickling import is_generator
+from privselect.tuning.randomness.trial_randomness import ENOUGH_BITS
 
 if TYPE_CHECKING:
-    from privselect.tuning.randomness import Randomness
+    from privselect.tuning.randomness.trial_randomness import Randomness
 
 _WORD = 32  # bits of a seed that scikit-learn takes as a number
 _NAME = "random_state"

@@ -12,11 +12,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from privselect.integrations.sklearn.labels import check_labels
+from privselect.integrations.sklearn.label_checks import check_labels
 from privselect.mechanisms import DPSGD
+from privselect.tuning.exact_rows import rows_of
 from privselect.tuning.plan_ids import plan_id
-from privselect.tuning.rows import rows_of
-from privselect.tuning.softmax import NOTES, SoftmaxDPSGD
+from privselect.tuning.softmax_dpsgd import NOTES, SoftmaxDPSGD
 
 _SEED_BYTES = 32
 _RECORDS = "the number of records that gradients are divided by is taken from the data, and so is declared to be public"

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from sklearn.base import clone
 
+from privselect.integrations.sklearn.declared_mechanism import strip
 from privselect.integrations.sklearn.seeds import seed
-from privselect.integrations.sklearn.stated import strip
-from privselect.tuning.generators import seeded_globals
 from privselect.tuning.plan_ids import plan_id
+from privselect.tuning.randomness.global_rngs import seeded_globals
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from privselect.integrations.sklearn.validation import Columns, Validation
     from privselect.mechanisms import Mechanism
-    from privselect.tuning.randomness import Randomness
+    from privselect.tuning.randomness.trial_randomness import Randomness
     from privselect.tuning.space import Candidate
 
 

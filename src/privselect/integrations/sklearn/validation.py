@@ -10,9 +10,9 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.metrics import check_scoring, get_scorer_names
 
-from privselect.certificates.private_score import COVERED, PUBLIC
+from privselect._util.validation import shown
+from privselect.certificates.score_privacy import COVERED, PUBLIC
 from privselect.errors import ParameterError
-from privselect.parameters import shown
 from privselect.tuning.plan_ids import plan_id
 from privselect.tuning.scores import NoisyCount
 

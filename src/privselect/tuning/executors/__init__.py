@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from privselect._util.validation import shown
 from privselect.errors import ParameterError
-from privselect.parameters import shown
 from privselect.tuning.executors.base import Engine
 
 NAMES = ("serial", "processes", "dask", "ray")

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from privselect._util.validation import shown
 from privselect.errors import ParameterError
-from privselect.parameters import shown
 from privselect.tuning.executors.base import Engine
-from privselect.tuning.executors.bridge import Bridge
-from privselect.tuning.executors.shipping import Cache, be_silent, check_installed, checked_workers, packed, private_folder, run
+from privselect.tuning.executors.cluster_futures import Bridge
+from privselect.tuning.executors.worker_setup import Cache, be_silent, check_installed, checked_workers, packed, private_folder, run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from privselect.errors import ParameterError
 from privselect.tuning.executors.base import Engine
-from privselect.tuning.executors.shipping import (
+from privselect.tuning.executors.worker_setup import (
     be_silent,
     check_installed,
     checked_workers,

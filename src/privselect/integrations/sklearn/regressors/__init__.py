@@ -1,8 +1,8 @@
 """Private linear regressions as regressors of scikit-learn's."""
 
 from privselect.integrations.sklearn.regressors.posterior import OPSPTRRegressor, OPSRegressor
-from privselect.integrations.sklearn.regressors.sums import AdaSSPRegressor, OutputPerturbationRegressor, SSPRegressor
-from privselect.integrations.sklearn.regressors.warned import ClippingWarning, NoAnswerWarning
+from privselect.integrations.sklearn.regressors.sufficient_statistics import AdaSSPRegressor, OutputPerturbationRegressor, SSPRegressor
+from privselect.integrations.sklearn.regressors.warning_types import ClippingWarning, NoAnswerWarning
 
 __all__ = [
     "AdaSSPRegressor",

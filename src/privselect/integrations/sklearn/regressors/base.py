@@ -14,19 +14,19 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from privselect.errors import ParameterError
 from privselect.integrations.sklearn.regressors.budget import Parts, parts_for
 from privselect.integrations.sklearn.regressors.settings import Settings, settings_of, told
-from privselect.integrations.sklearn.regressors.warned import ClippingWarning, NoAnswerWarning
+from privselect.integrations.sklearn.regressors.warning_types import ClippingWarning, NoAnswerWarning
 from privselect.mechanisms import Mechanism, Pure
 from privselect.mechanisms.neighbours import ADD_REMOVE
-from privselect.regression.normals import normals_from
-from privselect.regression.preparation import centred, noisy_centre, noisy_count, prepared
-from privselect.regression.statistics import Statistics
+from privselect.regression.clipping import centred, noisy_centre, noisy_count, prepared
+from privselect.regression.gaussian_sampler import normals_from
+from privselect.regression.methods.sufficient_statistics import Statistics
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from privselect.regression.normals import Normals
-    from privselect.regression.preparation import Centre, Prepared
-    from privselect.regression.recipe import Recipe
+    from privselect.regression.clipping import Centre, Prepared
+    from privselect.regression.gaussian_sampler import Normals
+    from privselect.regression.methods.method import Recipe
 
     Floats = NDArray[np.float64]
 

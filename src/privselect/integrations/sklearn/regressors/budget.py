@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from privselect.mechanisms import Mechanism
-from privselect.regression.calibration import largest_mu
+from privselect.regression.ops.calibration import largest_mu
 
 _COUNT, _CENTRE = 0.01, 0.1  # of mu^2
 _UP = 1.0 + 1e-12

@@ -5,18 +5,18 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from privselect._util.validation import check_number
 from privselect.integrations.sklearn.regressors.base import NOTHING
 from privselect.integrations.sklearn.regressors.budget import Parts
-from privselect.integrations.sklearn.regressors.ridges import ANY, RidgeRegressor, solvable
+from privselect.integrations.sklearn.regressors.ridge_base import ANY, RidgeRegressor, solvable
 from privselect.integrations.sklearn.regressors.settings import settings_of
-from privselect.parameters import check_number
-from privselect.regression.posterior_after_test import PosteriorAfterTest
-from privselect.regression.posterior_sample import ExactPosteriorSample, PosteriorSample, balanced_ridge
+from privselect.regression.methods.ops_methods import ExactPosteriorSample, PosteriorSample, balanced_ridge
+from privselect.regression.ptr.ops_ptr import PosteriorAfterTest
 from privselect.tuning.plan_ids import plan_id
 
 if TYPE_CHECKING:
     from privselect.mechanisms import Mechanism
-    from privselect.regression.recipe import Recipe
+    from privselect.regression.methods.method import Recipe
 
 BALANCED = "balanced"
 _LEAK, _FAILURE = 0.1, 0.1  # of delta: for the target curve of a sample, and for bounds that are wrong

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from privselect._util.validation import OPEN_UNIT, Range, as_floats, check_number, check_truth, shown, whole
 from privselect.errors import ParameterError
-from privselect.parameters import OPEN_UNIT, Range, as_floats, check_number, check_truth, shown, whole
-from privselect.regression.normals import FLOATS, SEEDED, normals_from
-from privselect.regression.preparation import SIZES, Bounds
+from privselect.regression.clipping import SIZES, Bounds
+from privselect.regression.gaussian_sampler import FLOATS, SEEDED, normals_from
 
 if TYPE_CHECKING:
-    from privselect.regression.preparation import Centre
+    from privselect.regression.clipping import Centre
 
 PRIVATE, COUNT, REFUSE = "private", "count", "refuse"
 EPSILONS = Range(0.0, 100.0, low_open=True, high_open=False)

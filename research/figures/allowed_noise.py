@@ -1,0 +1,114 @@
+"""How much a trial may leak so that a selection over it keeps a budget, by three ways of accounting.
+
+One rule for all three. A trial of OPS-PTR has a leak, split evenly between the test's failure and the target's, and a mu for all else. The
+leak is half of the largest that the accounting has room for at this delta, whatever mu is; then mu is the largest that keeps the budget.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from privselect._util.validation import OPEN_UNIT, POSITIVE, check_number, shown
+from privselect.counts.geometric import Geometric
+from privselect.errors import ParameterError
+from privselect.mechanisms import Gaussian
+from privselect.regression.ops.calibration import largest_mu, largest_that
+from privselect.regression.ptr.ops_ptr import PosteriorAfterTest
+from privselect.selection.compare import liu_talwar, paper
+from privselect.selection.selection import Selection
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from privselect.counts.base import Count
+    from privselect.mechanisms import Mechanism
+
+MEAN = 600.0
+COUNT = Geometric(mean=MEAN)
+ACCOUNTINGS = ("ours", "paper", "liu_talwar")
+_PART = 0.5  # of the largest leak
+_ROOM = 1e-4  # of epsilon, left free: an answer of the accountant wavers by a part of it, so that a mu that is rounded still fits
+
+
+@dataclass(frozen=True, slots=True)
+class TrialNoise:
+    """What one trial may leak: ``mu``, ``delta`` of its target and ``failure`` of its test; ``score_mu`` that of a noisy score."""
+
+    mu: float
+    delta: float
+    failure: float
+    score_mu: float
+
+    def recipe(self, ridge: float, records: int) -> PosteriorAfterTest:
+        """OPS-PTR with this noise."""
+        return PosteriorAfterTest(self.mu, self.delta, self.failure, ridge, records)
+
+
+@lru_cache(maxsize=256)
+def trial_noise(accounting: str, epsilon: float, delta: float) -> TrialNoise:
+    """The most that a trial may leak where the selection is (epsilon, delta)-DP by this accounting; K is geometric with mean 600.
+
+    The score, where it is paid for, has a Gaussian's noise and records of its own, so its selection has the whole budget too: the
+    selection over both costs the greater of the two (**Disjoint**).
+    """
+    half = 0.5 * largest_leak(accounting, delta) * _PART
+    mu = largest_mu_by(accounting, lambda mu: trial_mechanism(mu, half, half), epsilon, delta)
+    return TrialNoise(mu, half, half, gaussian_mu(accounting, epsilon, delta))
+
+
+@lru_cache(maxsize=256)
+def gaussian_mu(accounting: str, epsilon: float, delta: float) -> float:
+    """The same for trials that are one Gaussian release each."""
+    return largest_mu_by(accounting, lambda mu: Gaussian(sigma=1.0 / mu), epsilon, delta)
+
+
+@lru_cache(maxsize=256)
+def single_mu(epsilon: float, delta: float) -> float:
+    """For one Gaussian release alone, without a selection."""
+    return largest_mu(lambda mu: Gaussian(sigma=1.0 / mu), epsilon, delta)
+
+
+def trial_mechanism(mu: float, delta: float, failure: float) -> Mechanism:
+    """What a trial of OPS-PTR leaks: the same for every ridge and any number of records."""
+    return PosteriorAfterTest(mu, delta, failure, 1.0, 1).mechanism
+
+
+def largest_leak(accounting: str, delta: float) -> float:
+    """What a trial may leak outright where it leaks nothing else: beyond it no epsilon will do.
+
+    Ours and the paper's: ``delta/m``, as ``m`` trials in the mean leak ``m`` times as much. Liu and Talwar's: the largest d with
+    ``sqrt(2 d) log(1/delta_2)/tau + delta_2 <= delta`` for some delta_2.
+    """
+    wanted = check_number("delta", delta, OPEN_UNIT)
+    if _known(accounting) != "liu_talwar":
+        return wanted / MEAN
+    split = np.linspace(0.01, 40.0, 4000)  # log(delta/delta_2)
+    room = wanted * -np.expm1(-split) / (split - math.log(wanted)) / MEAN
+    return float(0.5 * np.max(room) ** 2)
+
+
+def selection_epsilon(accounting: str, trial: Mechanism, count: Count, delta: float) -> float:
+    """Epsilon of the selection by this accounting."""
+    if _known(accounting) == "ours":
+        return float(Selection(trial, count).epsilon_at(delta).upper)
+    return paper(trial, count, delta) if accounting == "paper" else liu_talwar(trial, count, delta)
+
+
+def largest_mu_by(accounting: str, make: Callable[[float], Mechanism], epsilon: float, delta: float) -> float:
+    """The largest mu found for which the selection keeps the budget by this accounting, with a ten-thousandth to spare."""
+    budget = check_number("epsilon", epsilon, POSITIVE)
+    found = largest_that(lambda mu: selection_epsilon(accounting, make(mu), COUNT, delta) <= budget * (1.0 - _ROOM), 0.1 * budget)
+    if found == 0.0:
+        raise ParameterError(f"`epsilon` must leave room for some noise, got {shown(epsilon)}")
+    return found
+
+
+def _known(accounting: str) -> str:
+    if accounting not in ACCOUNTINGS:
+        raise ParameterError(f"`accounting` must be one of {', '.join(ACCOUNTINGS)}, got {shown(accounting)}")
+    return accounting

@@ -1,0 +1,105 @@
+"""The regression data sets of the published experiments, read from a folder and prepared as published.
+
+The preparation looks at all records (means, deviations, the largest target) and is **not** covered by any privacy guarantee. It is kept
+because the published numbers have it.
+"""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from privselect._util.validation import shown
+from privselect.errors import ParameterError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a data set is, and what of it is used; ``shift`` is added to the target before its logarithm is taken."""
+
+    file: str
+    target: str
+    dropped: tuple[str, ...] = ()
+    only: tuple[str, str] | None = None  # a column, and the value that it has in the rows to be kept
+    shift: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Records:
+    """Rows of norm 1 (or 0), targets within [-1, 1] with mean 0."""
+
+    rows: Floats
+    targets: Floats
+
+
+# The logarithms and the rows are those with which the published mean squared errors of "trivial" and "non-private" come out.
+SOURCES = {
+    "bike": Source("bike_hour.csv", "cnt", ("instant",)),
+    "elevators": Source("elevators.csv", "Goal", ("file",)),
+    "elevators_data": Source("elevators.csv", "Goal", ("file",), ("file", "data")),
+    "power_plant": Source("ccpp_power_plant.csv", "PE"),
+    "protein": Source("protein_casp.csv", "RMSD", shift=1.0),
+    "wine": Source("wine_red.csv", "quality"),
+}
+
+
+def load(name: str, folder: str | Path) -> Records:
+    """One of :data:`SOURCES`, from its file in ``folder`` or in ``uci`` inside it, prepared as published."""
+    if name not in SOURCES:
+        raise ParameterError(f"`name` must be one of {', '.join(SOURCES)}, got {shown(name)}")
+    source = SOURCES[name]
+    features, targets = _read(source, _file(source.file, Path(folder)))
+    return prepared(features, targets + source.shift)
+
+
+def prepared(features: Floats, targets: Floats) -> Records:
+    """As published: z-scores by column, each row divided by its norm; the target's logarithm less its mean, over its greatest size.
+
+    A constant column is 0 everywhere, and a row of norm 0 stays as it is. Whether the deviation is that of the sample or of the
+    population makes no difference, as rows are divided by their norm.
+    """
+    if len(features) != len(targets) or not len(targets):
+        raise ParameterError(f"`targets` must hold one number for each row, got {len(targets)} for {len(features)} rows")
+    if not np.isfinite(features).all():
+        raise ParameterError("`features` must be finite numbers, got a NaN or an infinity")
+    if not np.isfinite(targets).all() or targets.min() <= 0.0:
+        raise ParameterError(f"`targets` must be positive and finite, got {shown(float(targets.min()))}")
+    spread = features.std(axis=0)
+    # What is left of a constant column is the rounding of its mean.
+    varies = spread > 1e-12 * np.abs(features).max(axis=0)
+    scores = np.where(varies, features - features.mean(axis=0), 0.0) / np.where(varies, spread, 1.0)
+    norms = np.linalg.norm(scores, axis=1)
+    # A row's norm must not come out above 1, not even by rounding.
+    rows = scores / (np.where(norms > 0.0, norms, 1.0) * (1.0 + 1e-15))[:, None]
+    centred = np.log(targets) - np.log(targets).mean()
+    largest = float(np.abs(centred).max())
+    return Records(rows, centred / largest if largest > 0.0 else centred)
+
+
+def _file(name: str, folder: Path) -> Path:
+    for place in (folder / name, folder / "uci" / name):
+        if place.is_file():
+            return place
+    raise ParameterError(f"`folder` must hold {name}, itself or in uci, got {shown(str(folder))}")
+
+
+def _read(source: Source, file: Path) -> tuple[Floats, Floats]:
+    with file.open(newline="", encoding="utf-8") as lines:
+        table = csv.DictReader(lines)
+        rows = [row for row in table if source.only is None or row[source.only[0]] == source.only[1]]
+        names = [name for name in table.fieldnames or () if name not in {*source.dropped, source.target}]
+    try:
+        features = np.array([[float(row[name]) for name in names] for row in rows], dtype=np.float64)
+        targets = np.array([float(row[source.target]) for row in rows], dtype=np.float64)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ParameterError(f"`folder` must hold {source.file} with numbers in every column, got {shown(str(error))}") from None
+    return features.reshape(len(rows), len(names)), targets

@@ -1,0 +1,68 @@
+"""Figure 8: candidates of DP-SGD that differ in their noise, each with the steps that ``cor:adjust`` allows it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from privselect.counts.geometric import Geometric
+from privselect.mechanisms import DPSGD
+from privselect.open_spec import UNKNOWN
+from privselect.planning.adjust.cor_adjust_steps import paper_steps
+from privselect.planning.adjust.dpsgd_candidates import check_candidates
+from privselect.planning.adjust.thresholds import thresholds_for_base
+from privselect.planning.plan import plan
+from privselect.selection.selection import Selection
+from research.figures.picture import Panel, Picture
+from research.figures.selection_curves import DELTA, bounds_named, curve, selection_curves
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from privselect.counts.base import Count
+    from privselect.mechanisms import Mechanism
+    from research.figures.picture import Curve
+
+NOISE = (2.0, 3.0, 4.0)
+SAMPLING = 0.01
+EPSILON_BASE = 1.5  # epsilon_Q, what one candidate may cost alone
+MEAN = 30.0
+MEANS = (3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0)
+_CANDIDATES = check_candidates(NOISE, SAMPLING, None, None)
+
+
+def picture(means: Sequence[float] = MEANS) -> Picture:
+    """``cor:adjust`` beside ``thm:negbin``, ``thm:rdp_negbin`` and ours, for each candidate alone and for one drawn of the three."""
+    steps = {mean: allowed_steps(mean) for mean in means}
+    bounds = {"adjust": _cor_adjust, **bounds_named("paper", "renyi")}
+    panels = []
+    for place, noise in enumerate(NOISE):
+        alone = [(mean, _selection(_CANDIDATES.candidate(place, steps[mean][place]), mean), DELTA) for mean in means]
+        panels.append(Panel(f"noise {noise:g}", "mean", "epsilon", selection_curves(alone, bounds), MEAN))
+    drawn = [(mean, _selection(_CANDIDATES.mixture(steps[mean]), mean), DELTA) for mean in means]
+    del bounds["renyi"]  # the accountant has no Renyi curve of a mixture
+    panels.append(Panel("one of the three, drawn at random", "mean", "epsilon", selection_curves(drawn, bounds), MEAN))
+    panels.append(Panel("steps of noise 2, 3 and 4, alone and tuned", "mean", "steps", tuple(_step_curves(steps)), MEAN))
+    return Picture(8, "DP-SGD, q = 0.01, its noise tuned; a geometric number of trials, delta = 1e-6", tuple(panels), columns=3)
+
+
+def allowed_steps(mean: float) -> tuple[int, ...]:
+    """Of each candidate, by ``cor:adjust``."""
+    thresholds = thresholds_for_base(EPSILON_BASE, DELTA, Geometric(mean=mean))
+    return tuple(paper_steps(_CANDIDATES, place, thresholds) for place in range(len(NOISE)))
+
+
+def _selection(trial: Mechanism, mean: float) -> Selection:
+    return Selection(trial, Geometric(mean=mean))
+
+
+def _cor_adjust(_: Mechanism, count: Count, delta: float) -> float:
+    """For any candidate that keeps the thresholds, and so for one drawn of them."""
+    return thresholds_for_base(EPSILON_BASE, delta, count).epsilon
+
+
+def _step_curves(steps: dict[float, tuple[int, ...]]) -> Iterator[Curve]:
+    for place, noise in enumerate(NOISE):
+        trial = DPSGD(noise_multiplier=noise, sampling_probability=SAMPLING, steps=UNKNOWN)
+        alone = plan(trial, epsilon=EPSILON_BASE, delta=DELTA).value
+        yield curve("adjust", ((_selection(trial, mean), mean, taken[place]) for mean, taken in steps.items()))
+        yield curve("base", ((trial, mean, alone) for mean in steps))

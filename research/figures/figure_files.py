@@ -1,0 +1,77 @@
+"""The files of the paper's figures: what they are called, and how they are written."""
+
+from __future__ import annotations
+
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
+from typing import TYPE_CHECKING
+
+from privselect._util.atomic_files import check_target, unwritable, write_whole
+from privselect._util.csv_io import as_csv
+from privselect._util.plot_files import check_drawing, save_picture
+from privselect._util.validation import shown
+from privselect.errors import ParameterError
+from research.figures.figures import picture
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from research.figures.figures import Drawable
+
+KINDS = ("png", "svg", "csv")
+_LONGEST_FIRST = (8, 7, 4, 6)  # so that no process is left with a long one at the end
+_PROCESSES = 2
+
+
+def figure_file(folder: Path, number: int, kind: str) -> Path:
+    """Its place in a folder."""
+    return folder / f"figure_{number}.{kind}"
+
+
+def check_files(folder: Path, numbers: Iterable[int], kinds: Sequence[str]) -> None:
+    """The folder is made if it is missing; refused in one sentence where the files could not be written into it, or not be drawn."""
+    if set(kinds) != {"csv"}:
+        check_drawing()
+    try:
+        if folder.exists() and not folder.is_dir():
+            raise ParameterError(f"`out` must be a folder, got the file {shown(str(folder))}")
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ParameterError(f"`out` must be a folder that can be made, got {shown(str(folder))} ({error.strerror})") from None
+    for number in numbers:
+        for kind in kinds:
+            check_target("out", figure_file(folder, number, kind))
+
+
+def write_files(found: Drawable, folder: Path, number: int, kinds: Iterable[str]) -> list[Path]:
+    """Each appears whole or not at all."""
+    written = []
+    for kind in kinds:
+        file = figure_file(folder, number, kind)
+        try:
+            if kind == "csv":
+                write_whole(file, as_csv(found.rows()))
+            else:
+                save_picture(found.figure(), file)
+        except OSError as error:
+            raise unwritable("out", file, error) from None
+        written.append(file)
+    return written
+
+
+def make_figure(folder: Path, number: int, kinds: Sequence[str]) -> list[Path]:
+    """From its number to its files."""
+    return write_files(picture(number), folder, number, kinds)
+
+
+def make_figures(folder: Path, numbers: Iterable[int], kinds: Sequence[str]) -> Iterator[tuple[int, list[Path]]]:
+    """Several at a time, each told when it is done."""
+    order = sorted(numbers, key=lambda number: _LONGEST_FIRST.index(number) if number in _LONGEST_FIRST else len(_LONGEST_FIRST))
+    with ProcessPoolExecutor(_PROCESSES, get_context("spawn")) as pool:
+        asked = {pool.submit(make_figure, folder, number, kinds): number for number in order}
+        try:
+            for done in as_completed(asked):
+                yield asked[done], done.result()
+        finally:
+            pool.shutdown(cancel_futures=True)  # after a failure the others are not waited for

@@ -1,0 +1,18 @@
+"""``thm:rdp_poisson`` where nothing but the Renyi curve is known of a trial, as the paper's figures have it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from privselect.mechanisms.renyi_to_dp import lem_rdp_to_dp, lem_rdp_to_dp_epsilon
+from privselect.selection.bounds.renyi_bounds import curve_of, thm_rdp_poisson
+
+if TYPE_CHECKING:
+    from privselect.counts.base import Count
+    from privselect.mechanisms import Mechanism
+
+
+def renyi_alone(mechanism: Mechanism, count: Count, delta: float) -> float:
+    """Epsilon by ``thm:rdp_poisson`` with its ``delta_hat`` by ``lem:rdp_to_dp``, and not read off the exact profile, as ours is."""
+    rdp = curve_of(mechanism)
+    return lem_rdp_to_dp_epsilon(lambda alpha: thm_rdp_poisson(rdp, lambda e: lem_rdp_to_dp(rdp, e), count, alpha), delta)

@@ -1,0 +1,86 @@
+"""One data set, split into training, validation and test, in the coordinates where X'X of the training part is diagonal."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from privselect.errors import ParameterError
+from privselect.regression.methods.sufficient_statistics import Statistics
+from research.figures.cross_validation import Sums
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from research.figures.data_sets import Records
+
+    Floats = NDArray[np.float64]
+
+TRAINING, VALIDATION = 0.6, 0.1  # the rest is the test part
+CLIP = 0.25  # the most that a record's squared error counts in a score that is paid for
+_SPREAD = 6.0
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Problem:
+    """Coefficients are given in the eigenvectors of the training part's X'X, one row for each trial.
+
+    ``training`` holds its sums in the columns of the data, ``values`` the eigenvalues, ``moment`` X'y in the eigenvectors.
+    """
+
+    training: Statistics
+    vectors: Floats
+    values: Floats
+    moment: Floats
+    validation: tuple[Floats, Floats]
+    test: Sums
+
+    def validation_errors(self, coefficients: Floats) -> Floats:
+        """Mean squared errors: as published, of the records themselves, and not paid for."""
+        rows, targets = self.validation
+        return np.asarray(np.mean((coefficients @ rows.T - targets) ** 2, axis=1))
+
+    def clipped_sums(self, coefficients: Floats) -> Floats:
+        """Sums over the validation records of squared errors, each at most ``CLIP``: one record moves a sum by at most that."""
+        rows, targets = self.validation
+        return np.asarray(np.minimum((coefficients @ rows.T - targets) ** 2, CLIP).sum(axis=1))
+
+    def test_error(self, coefficients: Floats) -> float:
+        """The mean squared error on the test part of one trial's coefficients."""
+        return self.test.mean_squared_error(coefficients)
+
+    def solutions(self, ridges: Floats) -> Floats:
+        """Those of ridge regression."""
+        return np.asarray(self.moment / (self.values + ridges[:, None]))
+
+
+def split_problem(records: Records, generator: np.random.Generator) -> Problem:
+    """Each record's part depends on a draw of its own, as by a keyed hash of its number: one record more moves no other.
+
+    How many records the training part has is then not fixed; the public number that a recipe is told is above it but for a chance of
+    1e-9, and a split beyond it is refused.
+    """
+    places = generator.random(len(records.targets))
+    train, check = places < TRAINING, (places >= TRAINING) & (places < TRAINING + VALIDATION)
+    test = ~(train | check)
+    public = public_records(len(places))
+    if train.sum() > public:
+        raise ParameterError(f"`records` must be at least the {int(train.sum())} records of the training part, got {public}")
+    training = Statistics.of(records.rows[train], records.targets[train], public)
+    values, vectors = np.linalg.eigh(training.gram)
+    return Problem(
+        training,
+        vectors,
+        np.maximum(values, 0.0),
+        vectors.T @ training.moment,
+        (records.rows[check] @ vectors, records.targets[check]),
+        Sums(records.rows[test] @ vectors, records.targets[test]),
+    )
+
+
+def public_records(total: int) -> int:
+    """A public number of training records: six deviations above the mean."""
+    return math.ceil(TRAINING * total + _SPREAD * math.sqrt(TRAINING * (1.0 - TRAINING) * total))

@@ -1,0 +1,1 @@
+"""Helpers shared by all parts: validation, rounding, random bits, files and drawing."""

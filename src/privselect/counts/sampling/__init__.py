@@ -1,0 +1,1 @@
+"""Exact samplers for the laws of K."""

@@ -1,0 +1,1 @@
+"""Exact sampling and comparison of noisy scores."""

@@ -1,0 +1,1 @@
+"""The number of DP-SGD steps for each candidate noise level."""

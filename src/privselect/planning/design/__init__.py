@@ -1,0 +1,1 @@
+"""The best law of K under a budget."""

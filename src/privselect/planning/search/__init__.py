@@ -1,0 +1,1 @@
+"""Searches for the value of an open parameter."""

@@ -1,0 +1,1 @@
+"""One posterior sample (OPS): its privacy profile and its calibration."""

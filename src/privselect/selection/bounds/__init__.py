@@ -1,0 +1,1 @@
+"""All other bounds on the epsilon of a selection."""

@@ -1,0 +1,1 @@
+"""The Exact bound: mesh, rows and score orders."""

@@ -1,0 +1,1 @@
+"""Hide the output and interrupts of a trial."""

@@ -1,0 +1,1 @@
+"""Random bits of a run, all derived from one secret."""
