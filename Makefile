@@ -5,6 +5,7 @@ SOAK ?= 1
 JOBS ?= auto
 # The data sets of the experiments that are not shipped: `make experiments DATA=FOLDER`.
 DATA ?=
+FIGURE ?= all
 OUT ?= $(if $(DATA),docs/experiments,experiments)
 BIN := .venv/bin
 STAMP := .venv/.installed
@@ -21,7 +22,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 TEST := $(ONE_THREAD) $(BIN)/pytest -n $(JOBS)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all test-opacus test-diffprivlib test-engines test-web soak lint format bench experiments clean
+.PHONY: help install demo test test-all test-opacus test-diffprivlib test-engines test-web soak lint format bench figures experiments clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-16s %s\n", $$1, $$2}' Makefile
@@ -120,5 +121,5 @@ experiments: $(OPACUS_STAMP)  ## what exact accounting buys, measured again: int
 	$(if $(DATA),$(BIN)/python -m research.experiments.pages .)
 
 clean:  ## remove everything that make creates
-	rm -rf .venv .venv-diffprivlib build dist demo experiments demo.ledger demo.toml .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	rm -rf .venv .venv-diffprivlib build dist demo experiments figures demo.ledger demo.toml .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find src research tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -7,7 +7,7 @@ import pytest
 
 import privselect as ps
 from privselect.errors import ParameterError, TextFormError
-from privselect.open_spec import UNKNOWN, Sketch
+from privselect.open_spec import UNKNOWN, OpenSpec
 
 TEXTS = [
     ("gaussian(sigma=?)", "sigma", "gaussian(sigma=3)"),
@@ -24,7 +24,7 @@ TEXTS = [
 @pytest.mark.parametrize(("text", "parameter", "filled"), TEXTS)
 def test_a_text_with_an_unknown_is_a_sketch_that_fills(text, parameter, filled):
     sketch = ps.parse(text)
-    assert isinstance(sketch, Sketch)
+    assert isinstance(sketch, OpenSpec)
     assert str(sketch) == text
     assert [hole.parameter for hole in sketch.holes] == [parameter]
     whole = sketch.fill(3)

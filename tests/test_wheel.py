@@ -24,9 +24,10 @@ def test_the_wheel_holds_every_module_the_marker_of_types_and_the_licence(wheel)
     names = zipfile.ZipFile(wheel).namelist()
     source = REPOSITORY / "src"
     assert {str(path.relative_to(source)) for path in source.rglob("*.py")} <= set(names)
-    data = [path for path in source.rglob("*") if path.suffix in {".csv", ".css", ".html", ".js", ".svg", ".LICENSE"}]
-    assert {str(path.relative_to(source)) for path in data} <= set(names)  # the stored results of figure 5, the page and the report's style
-    assert "privselect/paper/results/linear_regression.csv" in names
+    data = [path for path in source.rglob("*") if path.is_file() and path.suffix not in {".py", ".pyc"}]
+    assert {str(path.relative_to(source)) for path in data} <= set(names)  # the page and the report's style
+    assert {Path(name).parts[0] for name in names} == {"privselect", next(name for name in names if ".dist-info/" in name).split("/")[0]}
+    assert not [name for name in names if {"research", "paper", "experiments", "tests", "benchmarks"} & set(Path(name).parts)]
     assert "privselect/web/page/index.html" in names
     assert "privselect/web/page/vendor/uPlot.LICENSE" in names
     assert "privselect/py.typed" in names

@@ -11,10 +11,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from privselect._util.atomic_files import check_target, write_whole
+from privselect._util.atomic_files import check_output_file, atomic_write
 from privselect._util.csv_io import as_csv, read_csv
-from privselect._util.plot_files import check_picture
-from privselect._util.validation import check_number, shown, whole
+from privselect._util.plot_files import check_plot_file
+from privselect._util.validation import check_number, format_value, integer_range
 from privselect.counts import Fixed
 from privselect.errors import MissingExtraError, ParameterError, PrivselectError
 from research.experiments.accuracy_figure import draw
@@ -54,9 +54,9 @@ def main(arguments: list[str] | None = None) -> None:
 
 def run(settings: Sequence[Setting], data: str | None, out: Path, work: Path, jobs: int) -> None:
     """From the data in one folder to the tables in another."""
-    check_number("jobs", jobs, whole(1, 64))
-    results, single, noise = (check_target("out", out / name) for name in (RESULTS, SINGLE, NOISE))
-    pictures = {validation: check_picture(out / name) for validation, name in PICTURES.items()}
+    check_number("jobs", jobs, integer_range(1, 64))
+    results, single, noise = (check_output_file("out", out / name) for name in (RESULTS, SINGLE, NOISE))
+    pictures = {validation: check_plot_file(out / name) for validation, name in PICTURES.items()}
     for problem in dict.fromkeys(setting.problem for setting in settings):  # what is missing is told before the work begins
         load(problem, data)
     if any(setting.model == "network" for setting in settings) and (find_spec("torch") is None or find_spec("opacus") is None):
@@ -64,13 +64,13 @@ def run(settings: Sequence[Setting], data: str | None, out: Path, work: Path, jo
     try:
         work.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ParameterError(f"`work` must be a folder that can be made, got {shown(str(work))} ({error.strerror})") from None
+        raise ParameterError(f"`work` must be a folder that can be made, got {format_value(str(work))} ({error.strerror})") from None
     options = kept_options(work / NOISE, jobs)
     train_banks(settings, data, work, jobs)
     tables = [_rows(setting, work, options) for setting in sorted(settings, key=_place)]
-    write_whole(noise, as_csv([option.as_row() for option in options]))
-    write_whole(results, as_csv([row for rows, _ in tables for row in rows]))
-    write_whole(single, as_csv([row for _, rows in tables for row in rows]))
+    atomic_write(noise, as_csv([option.as_row() for option in options]))
+    atomic_write(results, as_csv([row for rows, _ in tables for row in rows]))
+    atomic_write(single, as_csv([row for _, rows in tables for row in rows]))
     for validation, picture in pictures.items():
         draw(results, picture, validation)
 
@@ -84,7 +84,7 @@ def kept_options(file: Path, jobs: int) -> list[Option]:
         with ProcessPoolExecutor(jobs) as pool:
             found = list(pool.map(law_options, *zip(*asked, strict=True)))
             found += pool.map(fixed_options, EPSILONS)
-        write_whole(file, as_csv([option.as_row() for one in found for option in one]))
+        atomic_write(file, as_csv([option.as_row() for one in found for option in one]))
         kept = _read_options(file)
     return kept
 
@@ -121,7 +121,7 @@ def _asked(names: str | None, data: str | None) -> list[Setting]:
     asked = list(dict.fromkeys(names.split(",")))
     for name in asked:
         if name not in known:
-            raise ParameterError(f"`only` must be names of {', '.join(sorted(known))}, got {shown(name)}")
+            raise ParameterError(f"`only` must be names of {', '.join(sorted(known))}, got {format_value(name)}")
     return [known[name] for name in asked]
 
 

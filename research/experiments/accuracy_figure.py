@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privselect._util.csv_io import read_csv
-from privselect._util.plot_files import check_picture, save_picture
-from privselect._util.plot_style import BLACK, GREEN, GREY, GREY_DASHED, ORANGE, SKY, VERMILION, frame, styled
+from privselect._util.plot_files import check_plot_file, save_plot
+from privselect._util.plot_style import BLACK, GREEN, GREY, GREY_DASHED, ORANGE, SKY, VERMILION, style_axes, line_style
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,8 +35,8 @@ _WIDE = 2  # settings that make a line
 
 def draw(table: Path, path: str | Path, validation: str) -> None:
     """One validation's results into a .png, .pdf or .svg file, which appears whole or not at all."""
-    file = check_picture(path)
-    save_picture(_figure([row for row in read_csv(table) if row["validation"] == validation]), file)
+    file = check_plot_file(path)
+    save_plot(_figure([row for row in read_csv(table) if row["validation"] == validation]), file)
 
 
 def series_of(rows: Rows) -> dict[tuple[str, str, str], list[int]]:
@@ -87,13 +87,13 @@ def _line_panel(axes: Axes, rows: Rows, settings: Sequence[tuple[str, str, str, 
     records = [setting[3] for setting in settings]
     for regime, (label, look) in _LINES.items():
         means, low, high = np.array([point(rows, setting, epsilon, regime) for setting in settings]).T
-        axes.plot(records, means, label=label, **styled(look))
+        axes.plot(records, means, label=label, **line_style(look))
         axes.fill_between(records, low, high, color=look["color"], alpha=0.12, linewidth=0.0)
     axes.set_xscale("log")
     axes.set_xticks(records, [f"{one:,}" for one in records], minor=False)
     axes.set_xticks([], minor=True)
     axes.set_xlabel("private records trained on")
-    frame(axes)
+    style_axes(axes)
 
 
 def _point_panel(axes: Axes, rows: Rows, settings: Sequence[tuple[str, str, str, int]], epsilon: str) -> None:
@@ -102,7 +102,7 @@ def _point_panel(axes: Axes, rows: Rows, settings: Sequence[tuple[str, str, str,
         at = np.arange(len(settings)) + 0.11 * (place - 0.5 * (len(_LINES) - 1))
         axes.errorbar(at, means, [means - low, high - means], fmt=marker, markersize=4.5, color=look["color"], linewidth=1.2, label=label)
     axes.set_xticks(range(len(settings)), [_name(setting) for setting in settings], fontsize=8)
-    frame(axes)
+    style_axes(axes)
 
 
 def _name(setting: tuple[str, str, str, int]) -> str:

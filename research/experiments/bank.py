@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privselect._util.atomic_files import write_whole
+from privselect._util.atomic_files import atomic_write
 from privselect.tuning.randomness.key_derivation import Stream, derived
 from privselect.tuning.randomness.trial_randomness import Randomness
 from research.experiments.problems import Part, load
@@ -86,7 +86,7 @@ def train_bank(setting: Setting, repetition: int, data: str | None, folder: Path
         defaults=bank.defaults,
         trivial=np.array(bank.trivial),
     )
-    write_whole(bank_file(folder, setting, repetition), content.getvalue())
+    atomic_write(bank_file(folder, setting, repetition), content.getvalue())
 
 
 def trained_bank(setting: Setting, repetition: int, data: str | None) -> Bank:

@@ -62,4 +62,4 @@ def _end_with(parent: int) -> None:
 
 def tell(line: str) -> None:
     """A line of progress, beside the answer."""
-    print(line, file=sys.stderr, flush=True)  # noqa: T201 - progress of an hour of work
+    print(line, file=sys.stderr, flush=True)

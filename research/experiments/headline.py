@@ -12,10 +12,10 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from privselect._util.atomic_files import check_target, write_whole
+from privselect._util.atomic_files import check_output_file, atomic_write
 from privselect._util.csv_io import as_csv
-from privselect._util.plot_files import check_picture
-from privselect._util.validation import check_number, whole
+from privselect._util.plot_files import check_plot_file
+from privselect._util.validation import check_number, integer_range
 from privselect.counts import Geometric
 from privselect.errors import PrivselectError
 from privselect.open_spec import UNKNOWN
@@ -62,15 +62,15 @@ def _trials(noise: float | None, epsilon: float, accounting: str) -> float | Non
 
 def run(out: Path, jobs: int) -> None:
     """The table and the figure, into a folder."""
-    check_number("jobs", jobs, whole(1, 64))
-    table, picture = check_target("out", out / TABLE), check_picture(out / PICTURE)
+    check_number("jobs", jobs, integer_range(1, 64))
+    table, picture = check_output_file("out", out / TABLE), check_plot_file(out / PICTURE)
     asked = [(epsilon, mean) for epsilon in EPSILONS for mean in MEANS]
     with ProcessPoolExecutor(jobs) as pool:
         waiting = [pool.submit(headline_row, *one) for one in asked]
         for place, _ in enumerate(as_completed(waiting), 1):
             tell(f"headline: {place} of {len(waiting)}")
         rows = [future.result() for future in waiting]
-    write_whole(table, as_csv(rows))
+    atomic_write(table, as_csv(rows))
     draw(table, picture)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from privselect._util.csv_io import read_csv
-from privselect._util.plot_files import check_picture, save_picture
-from privselect._util.plot_style import BOUNDS, frame, styled
+from privselect._util.plot_files import check_plot_file, save_plot
+from privselect._util.plot_style import BOUND_STYLES, style_axes, line_style
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # By the names in the table.
-_LINES = {"renyi": BOUNDS["renyi"], "paper": BOUNDS["paper"], "exact": BOUNDS["exact"], "composition": BOUNDS["composition"]}
-_UNTUNED = ("one training, no tuning", BOUNDS["base"][1])
+_LINES = {"renyi": BOUND_STYLES["renyi"], "paper": BOUND_STYLES["paper"], "exact": BOUND_STYLES["exact"], "composition": BOUND_STYLES["composition"]}
+_UNTUNED = ("one training, no tuning", BOUND_STYLES["base"][1])
 _FAR = 1.15  # composition leaves through the top
 
 
 def draw(table: Path, path: str | Path) -> None:
     """Into a .png, .pdf or .svg file, which appears whole or not at all."""
-    file = check_picture(path)
-    save_picture(_figure(read_csv(table)), file)
+    file = check_plot_file(path)
+    save_plot(_figure(read_csv(table)), file)
 
 
 def _figure(rows: list[dict[str, str]]) -> Figure:
@@ -44,8 +44,8 @@ def _figure(rows: list[dict[str, str]]) -> Figure:
 def _noise_panel(axes: Axes, rows: list[dict[str, str]]) -> None:
     means = [float(row["mean"]) for row in rows]
     for name, (label, look) in _LINES.items():
-        axes.plot(means, [float(row[f"{name}_noise"]) for row in rows], label=label, **styled(look))
-    axes.axhline(float(rows[0]["untuned_noise"]), label=_UNTUNED[0], **styled(_UNTUNED[1]))
+        axes.plot(means, [float(row[f"{name}_noise"]) for row in rows], label=label, **line_style(look))
+    axes.axhline(float(rows[0]["untuned_noise"]), label=_UNTUNED[0], **line_style(_UNTUNED[1]))
     axes.set_ylim(0.0, _FAR * max(float(row["renyi_noise"]) for row in rows))
     _over_trials(axes)
 
@@ -57,7 +57,7 @@ def _trials_panel(axes: Axes, rows: list[dict[str, str]], epsilons: list[str]) -
             own = [row for row in rows if row["epsilon"] == epsilon]
             means = [float(row["mean"]) for row in own]
             times = [float(row[f"exact_trials_at_{name}_noise"]) / mean for row, mean in zip(own, means, strict=True)]
-            axes.plot(means, times, **{**styled(_LINES[name][1]), "marker": marker, "markersize": 4.5, "linewidth": 1.0})
+            axes.plot(means, times, **{**line_style(_LINES[name][1]), "marker": marker, "markersize": 4.5, "linewidth": 1.0})
     for epsilon, marker in zip(epsilons, "osD^v", strict=False):
         axes.plot([], [], color="#666666", linestyle="none", marker=marker, markersize=4.5, label=rf"$\varepsilon$ = {epsilon}")
     axes.legend(frameon=False, fontsize=8, loc="upper left")
@@ -71,4 +71,4 @@ def _over_trials(axes: Axes) -> None:
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.set_xlabel("expected number of trials, E K")
-    frame(axes)
+    style_axes(axes)

@@ -10,10 +10,10 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from privselect._util.atomic_files import write_whole
+from privselect._util.atomic_files import atomic_write
 from privselect._util.csv_io import read_csv
-from privselect._util.rounding import shown_down, shown_up
-from privselect._util.validation import shown
+from privselect._util.rounding import format_down, format_up
+from privselect._util.validation import format_value
 from privselect.errors import ParameterError, PrivselectError
 from research.experiments.accuracy import RESULTS
 from research.experiments.accuracy_figure import PROBLEMS, point, series_of
@@ -136,7 +136,7 @@ def _gain(row: dict[str, str]) -> str:
 
 def _noise(text: str) -> str:
     """Rounded up: somebody may type it."""
-    return shown_up(float(text), 3) if text else "-"
+    return format_up(float(text), 3) if text else "-"
 
 
 def _trials(text: str) -> str:
@@ -144,7 +144,7 @@ def _trials(text: str) -> str:
     if not text:
         return "-"
     trials = float(text)
-    return "none" if trials == 0.0 else shown_down(trials, 1) if trials < _MANY else f"{math.floor(trials):,}"
+    return "none" if trials == 0.0 else format_down(trials, 1) if trials < _MANY else f"{math.floor(trials):,}"
 
 
 def _table(heading: list[str], body: list[list[str]]) -> str:
@@ -160,13 +160,13 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         for file in (*PAGES, STORED / TABLE, STORED / RESULTS):
             if not (folder / file).is_file():
-                raise ParameterError(f"`folder` must hold {file}, got {shown(str(folder))}")
+                raise ParameterError(f"`folder` must hold {file}, got {format_value(str(folder))}")
         made = tables(folder)
         pages = {page: filled((folder / page).read_text(encoding="utf-8"), made) for page in PAGES}
     except PrivselectError as refusal:
         parser.error(str(refusal))
     for page, text in pages.items():
-        write_whole(folder / page, text.encode())
+        atomic_write(folder / page, text.encode())
 
 
 if __name__ == "__main__":

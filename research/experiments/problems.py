@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privselect._util.validation import shown
+from privselect._util.validation import format_value
 from privselect.errors import MissingExtraError, ParameterError
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Problem:
 def load(name: str, folder: str | None) -> Problem:
     """One of :data:`PROBLEMS`; all but ``small_mnist`` are read from ``folder``."""
     if name not in PROBLEMS:
-        raise ParameterError(f"`name` must be one of {', '.join(PROBLEMS)}, got {shown(name)}")
+        raise ParameterError(f"`name` must be one of {', '.join(PROBLEMS)}, got {format_value(name)}")
     return PROBLEMS[name](folder)
 
 
@@ -133,5 +133,5 @@ def _adult_part(table: list[dict[str, str]], known: dict[str, list[str]]) -> Par
 
 def _file(folder: str | None, name: str) -> Path:
     if folder is None or not (Path(folder) / name).is_file():
-        raise ParameterError(f"`data` must be a folder that holds {name}, got {shown(folder)}")
+        raise ParameterError(f"`data` must be a folder that holds {name}, got {format_value(folder)}")
     return Path(folder) / name

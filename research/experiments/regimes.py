@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from privselect._util.rounding import rounded_up
+from privselect._util.rounding import round_up
 from privselect.counts import Binomial, Fixed, Geometric, Logarithmic, NegativeBinomial, Poisson
 from privselect.mechanisms import DPSGD, Gaussian
 from privselect.open_spec import UNKNOWN
@@ -100,7 +100,7 @@ def fixed_options(epsilon: float) -> list[Option]:
     for runs in RUNS:
         trained = DPSGD(UNKNOWN, SAMPLING, STEPS * runs)
         noise = cast("float", plan(trained, epsilon=epsilon, delta=DELTA).value)
-        score_noise = rounded_up(_alone(epsilon) * math.sqrt(runs))  # to the digits that a table keeps
+        score_noise = round_up(_alone(epsilon) * math.sqrt(runs))  # to the digits that a table keeps
         options += [Option(epsilon, regime, Fixed(k=runs), noise, score_noise) for regime in ("exact", "composition")]
         options.append(_free(epsilon, Fixed(k=runs)))
     return options

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from privselect._util.validation import shown
+from privselect._util.validation import format_value
 from privselect.errors import ParameterError, PrivselectError
 from research.figures.figures import MEASURED, NUMBERS
 
@@ -37,7 +37,7 @@ def _parser() -> argparse.ArgumentParser:
         "--data",
         type=Path,
         metavar="FOLDER",
-        help="measure figure 5 again on the data sets in FOLDER, in minutes (default: stored results)",
+        help="measure figure 5 again on the data sets in FOLDER (default: stored results)",
     )
     return parser
 
@@ -46,7 +46,7 @@ def _numbers(number: str) -> tuple[int, ...]:
     if number == _ALL:
         return NUMBERS
     if number not in map(str, NUMBERS):
-        raise ParameterError(f"the figure must be one of {', '.join(map(str, NUMBERS))} or {_ALL}, got {shown(number)}")
+        raise ParameterError(f"the figure must be one of {', '.join(map(str, NUMBERS))} or {_ALL}, got {format_value(number)}")
     return (int(number),)
 
 

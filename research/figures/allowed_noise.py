@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privselect._util.validation import OPEN_UNIT, POSITIVE, check_number, shown
+from privselect._util.validation import OPEN_UNIT, POSITIVE, check_number, format_value
 from privselect.counts.geometric import Geometric
 from privselect.errors import ParameterError
 from privselect.mechanisms import Gaussian
@@ -104,11 +104,11 @@ def largest_mu_by(accounting: str, make: Callable[[float], Mechanism], epsilon: 
     budget = check_number("epsilon", epsilon, POSITIVE)
     found = largest_that(lambda mu: selection_epsilon(accounting, make(mu), COUNT, delta) <= budget * (1.0 - _ROOM), 0.1 * budget)
     if found == 0.0:
-        raise ParameterError(f"`epsilon` must leave room for some noise, got {shown(epsilon)}")
+        raise ParameterError(f"`epsilon` must leave room for some noise, got {format_value(epsilon)}")
     return found
 
 
 def _known(accounting: str) -> str:
     if accounting not in ACCOUNTINGS:
-        raise ParameterError(f"`accounting` must be one of {', '.join(ACCOUNTINGS)}, got {shown(accounting)}")
+        raise ParameterError(f"`accounting` must be one of {', '.join(ACCOUNTINGS)}, got {format_value(accounting)}")
     return accounting

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privselect._util.validation import shown
+from privselect._util.validation import format_value
 from privselect.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ SOURCES = {
 def load(name: str, folder: str | Path) -> Records:
     """One of :data:`SOURCES`, from its file in ``folder`` or in ``uci`` inside it, prepared as published."""
     if name not in SOURCES:
-        raise ParameterError(f"`name` must be one of {', '.join(SOURCES)}, got {shown(name)}")
+        raise ParameterError(f"`name` must be one of {', '.join(SOURCES)}, got {format_value(name)}")
     source = SOURCES[name]
     features, targets = _read(source, _file(source.file, Path(folder)))
     return prepared(features, targets + source.shift)
@@ -72,7 +72,7 @@ def prepared(features: Floats, targets: Floats) -> Records:
     if not np.isfinite(features).all():
         raise ParameterError("`features` must be finite numbers, got a NaN or an infinity")
     if not np.isfinite(targets).all() or targets.min() <= 0.0:
-        raise ParameterError(f"`targets` must be positive and finite, got {shown(float(targets.min()))}")
+        raise ParameterError(f"`targets` must be positive and finite, got {format_value(float(targets.min()))}")
     spread = features.std(axis=0)
     # What is left of a constant column is the rounding of its mean.
     varies = spread > 1e-12 * np.abs(features).max(axis=0)
@@ -89,7 +89,7 @@ def _file(name: str, folder: Path) -> Path:
     for place in (folder / name, folder / "uci" / name):
         if place.is_file():
             return place
-    raise ParameterError(f"`folder` must hold {name}, itself or in uci, got {shown(str(folder))}")
+    raise ParameterError(f"`folder` must hold {name}, itself or in uci, got {format_value(str(folder))}")
 
 
 def _read(source: Source, file: Path) -> tuple[Floats, Floats]:
@@ -101,5 +101,5 @@ def _read(source: Source, file: Path) -> tuple[Floats, Floats]:
         features = np.array([[float(row[name]) for name in names] for row in rows], dtype=np.float64)
         targets = np.array([float(row[source.target]) for row in rows], dtype=np.float64)
     except (KeyError, TypeError, ValueError) as error:
-        raise ParameterError(f"`folder` must hold {source.file} with numbers in every column, got {shown(str(error))}") from None
+        raise ParameterError(f"`folder` must hold {source.file} with numbers in every column, got {format_value(str(error))}") from None
     return features.reshape(len(rows), len(names)), targets

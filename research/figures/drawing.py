@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from privselect._util.plot_style import BLACK, BOUNDS, ORANGE, PURPLE, SKY, frame, styled
+from privselect._util.plot_style import BLACK, BOUND_STYLES, ORANGE, PURPLE, SKY, style_axes, line_style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 _STYLES: dict[str, tuple[str, dict[str, Any]]] = {
     "exact_upper": ("ours, from above", BLACK),
     "exact_lower": ("ours, from below", {**SKY, "linewidth": 1.2, "zorder": 3}),  # on the other, which it hardly leaves
-    "base": BOUNDS["base"],
-    "ratio": BOUNDS["ratio"],
-    "paper": BOUNDS["paper"],
+    "base": BOUND_STYLES["base"],
+    "ratio": BOUND_STYLES["ratio"],
+    "paper": BOUND_STYLES["paper"],
     "closed_form": ("closed form (paper)", {**ORANGE, "linestyle": (0, (5, 1, 1, 1, 1, 1))}),
     "adjust": ("cor:adjust (paper)", ORANGE),
-    "renyi": BOUNDS["renyi"],
+    "renyi": BOUND_STYLES["renyi"],
     "renyi_alone": (r"Rényi, $\hat\delta$ by Rényi too", PURPLE),
-    "liu_talwar": BOUNDS["liu_talwar"],
+    "liu_talwar": BOUND_STYLES["liu_talwar"],
 }
 # Curves of one kind in their order, from the first to the limit of all.
 _NAMED: tuple[dict[str, Any], ...] = (
@@ -79,7 +79,7 @@ def _draw(axes: Axes, panel: Panel, picture: Picture) -> None:
     for curve, (label, look) in _looks(panel):
         places, values = [point.place for point in curve.points], [point.value for point in curve.points]
         seen = (values, places) if panel.place == "delta" else (places, values)
-        axes.plot(*seen, label=label, drawstyle="steps-post" if panel.place == "k" else "default", **styled(look))
+        axes.plot(*seen, label=label, drawstyle="steps-post" if panel.place == "k" else "default", **line_style(look))
     for name, axis in ((across, axes.xaxis), (up, axes.yaxis)):
         axis.set_label_text(_LABELS[name])
         if name in _LOGARITHMIC:
@@ -89,7 +89,7 @@ def _draw(axes: Axes, panel: Panel, picture: Picture) -> None:
     if panel.mark is not None:
         (axes.axhline if panel.place == "delta" else axes.axvline)(panel.mark, color="#CCCCCC", linewidth=1.0, zorder=0)
     _limit(axes, panel, picture)
-    frame(axes)
+    style_axes(axes)
     axes.set_title(panel.title, fontsize=10)
     if any(curve.name for curve in panel.curves):
         axes.legend(frameon=False, fontsize=8, handlelength=3.2)

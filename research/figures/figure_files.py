@@ -6,10 +6,10 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 from typing import TYPE_CHECKING
 
-from privselect._util.atomic_files import check_target, unwritable, write_whole
+from privselect._util.atomic_files import check_output_file, write_error, atomic_write
 from privselect._util.csv_io import as_csv
-from privselect._util.plot_files import check_drawing, save_picture
-from privselect._util.validation import shown
+from privselect._util.plot_files import check_matplotlib, save_plot
+from privselect._util.validation import format_value
 from privselect.errors import ParameterError
 from research.figures.figures import picture
 
@@ -32,16 +32,16 @@ def figure_file(folder: Path, number: int, kind: str) -> Path:
 def check_files(folder: Path, numbers: Iterable[int], kinds: Sequence[str]) -> None:
     """The folder is made if it is missing; refused in one sentence where the files could not be written into it, or not be drawn."""
     if set(kinds) != {"csv"}:
-        check_drawing()
+        check_matplotlib()
     try:
         if folder.exists() and not folder.is_dir():
-            raise ParameterError(f"`out` must be a folder, got the file {shown(str(folder))}")
+            raise ParameterError(f"`out` must be a folder, got the file {format_value(str(folder))}")
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ParameterError(f"`out` must be a folder that can be made, got {shown(str(folder))} ({error.strerror})") from None
+        raise ParameterError(f"`out` must be a folder that can be made, got {format_value(str(folder))} ({error.strerror})") from None
     for number in numbers:
         for kind in kinds:
-            check_target("out", figure_file(folder, number, kind))
+            check_output_file("out", figure_file(folder, number, kind))
 
 
 def write_files(found: Drawable, folder: Path, number: int, kinds: Iterable[str]) -> list[Path]:
@@ -51,11 +51,11 @@ def write_files(found: Drawable, folder: Path, number: int, kinds: Iterable[str]
         file = figure_file(folder, number, kind)
         try:
             if kind == "csv":
-                write_whole(file, as_csv(found.rows()))
+                atomic_write(file, as_csv(found.rows()))
             else:
-                save_picture(found.figure(), file)
+                save_plot(found.figure(), file)
         except OSError as error:
-            raise unwritable("out", file, error) from None
+            raise write_error("out", file, error) from None
         written.append(file)
     return written
 

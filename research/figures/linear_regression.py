@@ -1,7 +1,7 @@
 """The paper's figure on linear regression, run again, with more methods and with a validation that is paid for.
 
-``python -m research.figures.linear_regression --data FOLDER --out src/privselect/paper/results`` makes the tables that
-``privselect figure 5`` draws.
+``python -m research.figures.linear_regression --data FOLDER --out research/figures/results`` makes the tables that
+``python -m research.figures 5`` draws.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privselect._util.atomic_files import check_target, write_whole
+from privselect._util.atomic_files import check_output_file, atomic_write
 from privselect._util.csv_io import as_csv
-from privselect._util.validation import check_number, whole
+from privselect._util.validation import check_number, integer_range
 from privselect.errors import ParameterError
 from privselect.regression.gaussian_sampler import normals_from
 from research.figures.allowed_noise import ACCOUNTINGS, MEAN, TrialNoise, gaussian_mu, trial_noise
@@ -163,13 +163,13 @@ def main(arguments: list[str] | None = None) -> None:
 
 def run(folder: str, out: Path, repetitions: int, jobs: int) -> None:
     """From the data in one folder to the tables in another."""
-    check_number("repetitions", repetitions, whole(2, 10_000))
-    check_number("jobs", jobs, whole(1, 64))
-    results, noise = check_target("out", out / RESULTS), check_target("out", out / NOISE)
+    check_number("repetitions", repetitions, integer_range(2, 10_000))
+    check_number("jobs", jobs, integer_range(1, 64))
+    results, noise = check_output_file("out", out / RESULTS), check_output_file("out", out / NOISE)
     check_data(folder)
     allowed, rows = measure(folder, repetitions, jobs)
-    write_whole(noise, as_csv(noise_rows(allowed)))
-    write_whole(results, as_csv(rows))
+    atomic_write(noise, as_csv(noise_rows(allowed)))
+    atomic_write(results, as_csv(rows))
 
 
 def check_data(folder: str) -> None:
@@ -186,7 +186,7 @@ def measure(folder: str, repetitions: int, jobs: int) -> tuple[list[Allowed], li
         rows: list[Row] = []
         for name, table in zip(DATA_SETS, tables, strict=True):
             rows += table
-            print(f"{name}: {len(table)} rows", file=sys.stderr)  # noqa: T201 - progress of minutes of work
+            print(f"{name}: {len(table)} rows", file=sys.stderr)
     return allowed, rows
 
 

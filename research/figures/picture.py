@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from privselect._util.rounding import rounded_down, rounded_up
+from privselect._util.rounding import round_down, round_up
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -83,4 +83,4 @@ def _claimed(quantity: str, bound: str, value: float) -> float:
     if quantity == "probability":
         return value
     # An epsilon claims less where it is greater, unless it bounds from below; so many trials or steps claim less where they are fewer.
-    return rounded_up(value) if quantity == "epsilon" and bound != "exact_lower" else rounded_down(value)
+    return round_up(value) if quantity == "epsilon" and bound != "exact_lower" else round_down(value)

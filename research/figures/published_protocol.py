@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privselect._util.atomic_files import check_target, write_whole
+from privselect._util.atomic_files import check_output_file, atomic_write
 from privselect._util.csv_io import as_csv
-from privselect._util.validation import shown
+from privselect._util.validation import format_value
 from privselect.errors import ParameterError
 from privselect.regression.gaussian_sampler import normals_from
 from research.figures.cross_validation import fold_errors
@@ -97,7 +97,7 @@ def stored_results(folder: str | Path) -> dict[tuple[str, str, float], tuple[flo
     """The stored means and deviations over the folds, by data set, method and epsilon."""
     file = Path(folder) / STORED
     if not file.is_file():
-        raise ParameterError(f"`folder` must hold {STORED}, got {shown(str(folder))}")
+        raise ParameterError(f"`folder` must hold {STORED}, got {format_value(str(folder))}")
     with file.open(newline="", encoding="utf-8") as lines:
         return {
             (row["dataset"], row["method"], float(row["eps"])): (float(row["cv10_mse_mean"]), float(row["cv10_mse_std"]))
@@ -142,8 +142,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--out", required=True, help=f"folder for {FILE}")
     given = parser.parse_args(arguments)
     try:
-        target = check_target("out", Path(given.out) / FILE)
-        write_whole(target, as_csv(protocol_rows(given.data)))
+        target = check_output_file("out", Path(given.out) / FILE)
+        atomic_write(target, as_csv(protocol_rows(given.data)))
     except ParameterError as refusal:
         parser.error(str(refusal))
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privselect._util.plot_style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, VERMILION, frame, styled
+from privselect._util.plot_style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, VERMILION, style_axes, line_style
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -95,7 +95,7 @@ def _panel(axes: Axes, curves: Curves, name: str, validation: str) -> None:
         if (name, validation, method, accounting) not in curves:
             continue
         epsilons, means, errors = map(np.array, curves[name, validation, method, accounting])
-        axes.plot(epsilons, means, label=label, **styled(style))
+        axes.plot(epsilons, means, label=label, **line_style(style))
         axes.fill_between(epsilons, np.maximum(means - errors, 1e-9), means + errors, color=style["color"], alpha=0.15, linewidth=0.0)
     low = min(curves[name, validation, "non_private", "none"][1])
     top = max(curves[name, validation, "trivial", "none"][1])
@@ -104,4 +104,4 @@ def _panel(axes: Axes, curves: Curves, name: str, validation: str) -> None:
         axis.set_major_formatter(lambda value, _: f"{value:g}")
         axis.set_minor_formatter(lambda *_: "")
     axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    frame(axes)
+    style_axes(axes)

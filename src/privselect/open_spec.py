@@ -32,17 +32,17 @@ UNKNOWN: Final[Any] = Unknown.UNKNOWN  # Any: it stands where a number does
 
 
 @dataclass(frozen=True, slots=True)
-class Hole:
+class OpenParameter:
     """Which parameter is left open, of what; ``allowed`` is None where it is no number with a range of its own."""
 
-    owner: Sketch
+    owner: OpenSpec
     parameter: str
     allowed: Range | None
     leaks: str | None  # as the parameter grows: see parameters.parameter
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
-class Sketch:
+class OpenSpec:
     """What ``described(**arguments)`` will be once its open number is known. It cannot be computed with, only filled."""
 
     described: type
@@ -60,20 +60,20 @@ class Sketch:
 
     def emptied(self) -> Any:
         """The mechanism or law with the unknown parameter left out, at its default."""
-        return self.described(**{name: _mapped(argument, Sketch.emptied) for name, argument in self.arguments if argument is not UNKNOWN})
+        return self.described(**{name: _mapped(argument, OpenSpec.emptied) for name, argument in self.arguments if argument is not UNKNOWN})
 
     @property
-    def holes(self) -> tuple[Hole, ...]:
+    def holes(self) -> tuple[OpenParameter, ...]:
         """Every place left open."""
         return tuple(self._holes())
 
-    def _holes(self) -> Iterator[Hole]:
+    def _holes(self) -> Iterator[OpenParameter]:
         fields = {field.name: field.metadata for field in dataclasses.fields(self.described)}
         for name, argument in self.arguments:
             if argument is UNKNOWN:
-                yield Hole(self, name, fields[name].get("range"), fields[name].get("leaks"))
+                yield OpenParameter(self, name, fields[name].get("range"), fields[name].get("leaks"))
             else:
-                yield from _inside(argument, Hole(self, name, None, None))
+                yield from _inside(argument, OpenParameter(self, name, None, None))
 
     def __str__(self) -> str:
         return self.text
@@ -93,27 +93,27 @@ def is_open(value: object) -> bool:
         return any(map(is_open, value))
     if isinstance(value, dict):
         return any(map(is_open, value.values()))
-    return value is UNKNOWN or isinstance(value, Sketch)
+    return value is UNKNOWN or isinstance(value, OpenSpec)
 
 
-def sketched(described: type, positional: tuple[Any, ...], named: dict[str, Any], write: Callable[[dict[str, Any]], str]) -> Sketch:
+def make_open_spec(described: type, positional: tuple[Any, ...], named: dict[str, Any], write: Callable[[dict[str, Any]], str]) -> OpenSpec:
     """The sketch of ``described(*positional, **named)``."""
     bound = inspect.signature(described.__init__).bind(None, *positional, **named)  # type: ignore[misc]  # a class
     arguments = dict(list(bound.arguments.items())[1:])
-    return Sketch(described, tuple(arguments.items()), write(arguments))
+    return OpenSpec(described, tuple(arguments.items()), write(arguments))
 
 
-def _mapped(argument: Any, build: Callable[[Sketch], Any]) -> Any:
+def _mapped(argument: Any, build: Callable[[OpenSpec], Any]) -> Any:
     """``argument`` with every sketch in it built."""
-    if isinstance(argument, Sketch):
+    if isinstance(argument, OpenSpec):
         return build(argument)
     return tuple(_mapped(entry, build) for entry in argument) if isinstance(argument, tuple | list) else argument
 
 
-def _inside(argument: Any, nameless: Hole) -> Iterator[Hole]:
+def _inside(argument: Any, nameless: OpenParameter) -> Iterator[OpenParameter]:
     if argument is UNKNOWN:
         yield nameless
-    elif isinstance(argument, Sketch):
+    elif isinstance(argument, OpenSpec):
         yield from argument.holes
     elif isinstance(argument, tuple | list | dict):
         for entry in argument.values() if isinstance(argument, dict) else argument:

@@ -7,7 +7,7 @@ so ``parse(str(thing)) == thing``.
     call    = name "(" [value | name "=" value], ... ")"
     number  = ["-"] digits [fraction and exponent] ["/" digits], with the digits 0 to 9
 
-A ``?`` leaves a number open: such a text is read as a :class:`privselect.open_spec.Sketch`, for ``plan`` to solve.
+A ``?`` leaves a number open: such a text is read as a :class:`privselect.open_spec.OpenSpec`, for ``plan`` to solve.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from abc import ABC
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from privselect._util.number_literals import Beyond, Written, read_literal
-from privselect._util.validation import check_number, shortened, shown
+from privselect._util.number_literals import OutOfRangeLiteral, LiteralFraction, parse_literal
+from privselect._util.validation import check_number, truncate, format_value
 from privselect.errors import ParameterError, TextFormError
-from privselect.open_spec import UNKNOWN, Sketch, is_open, sketched
+from privselect.open_spec import UNKNOWN, OpenSpec, is_open, make_open_spec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from privselect._util.validation import Range
 
-_REGISTRY: dict[str, type[Described]] = {}
+_REGISTRY: dict[str, type[Spec]] = {}
 _LONGEST = 200_000  # characters: a law with thousands of weights still fits
 _DEEPEST = 40  # nested brackets: far beyond any sensible mechanism, far below Python's recursion limit
 _TOKEN = re.compile(
@@ -41,7 +41,7 @@ _TOKEN = re.compile(
 D = TypeVar("D", bound="type[Described]")
 
 
-class Described(ABC):
+class Spec(ABC):
     """A frozen dataclass with checked parameters and one text form.
 
     A field made by :func:`privselect._util.validation.parameter` is checked against its range. Fields marked
@@ -52,10 +52,10 @@ class Described(ABC):
     __slots__ = ()
     text_name: ClassVar[str]
 
-    def __new__(cls, *positional: Any, **named: Any) -> Described:  # noqa: PYI034 -- a Sketch is no Self
+    def __new__(cls, *positional: Any, **named: Any) -> Spec:  # noqa: PYI034 -- a Sketch is no Self
         """A sketch where a number is left open, an object like any other where none is."""
         if is_open(positional) or is_open(named):
-            return sketched(cls, positional, named, cls._written_sketch)  # type: ignore[return-value]
+            return make_open_spec(cls, positional, named, cls._written_sketch)  # type: ignore[return-value]
         return object.__new__(cls)
 
     def __post_init__(self) -> None:
@@ -96,7 +96,7 @@ class Described(ABC):
         return f"{cls.text_name}({', '.join(written)})"
 
     @classmethod
-    def from_arguments(cls, positional: list[Any], named: dict[str, Any]) -> Described:
+    def from_arguments(cls, positional: list[Any], named: dict[str, Any]) -> Spec:
         """Build from what a text form holds; complain in one sentence about missing or surplus parameters."""
         fields = [f for f in _in_order(cls) if f.init]
         places = [f.name for f in fields if f.metadata.get("positional")]
@@ -117,7 +117,7 @@ class Described(ABC):
         for name in arguments:
             if name not in known:
                 takes = f"it takes {_listed(known)}{_nearest(name, known)}"
-                raise TextFormError(f"`{cls.text_name}` has no parameter `{shortened(name)}`; {takes}")
+                raise TextFormError(f"`{cls.text_name}` has no parameter `{truncate(name)}`; {takes}")
         missing = [
             f.name
             for f in fields
@@ -131,12 +131,12 @@ class Described(ABC):
 def register(cls: D) -> D:
     """Class decorator: make the class known to :func:`parse` by its ``text_name``."""
     _REGISTRY[cls.text_name] = cls
-    cls.__repr__ = Described.__repr__  # type: ignore[method-assign]  # the dataclass decorator has put its own there
+    cls.__repr__ = Spec.__repr__  # type: ignore[method-assign]  # the dataclass decorator has put its own there
     return cls
 
 
 def parse(text: str) -> Any:
-    """The mechanism or law of K that a text form describes; a :class:`Sketch` of it where a ``?`` leaves a number open."""
+    """The mechanism or law of K that a text form describes; a :class:`OpenSpec` of it where a ``?`` leaves a number open."""
     for package in ("counts", "mechanisms", "selection", "noisy_max", "regression"):
         importlib.import_module(f"privselect.{package}")
     if not isinstance(text, str):
@@ -148,7 +148,7 @@ def parse(text: str) -> Any:
     reader = _Reader(text)
     value = reader.value()
     reader.finish()
-    if not isinstance(value, Described | Sketch):
+    if not isinstance(value, Spec | OpenSpec):
         raise TextFormError(f"expected something like gaussian(sigma=4), got {_short(text.strip())}")
     return value
 
@@ -158,10 +158,10 @@ def parse_number(text: str) -> Fraction | None:
     reader = _Reader(text)
     number = reader.number()
     reader.finish()
-    return None if isinstance(number, Beyond) else Fraction(number)
+    return None if isinstance(number, OutOfRangeLiteral) else Fraction(number)
 
 
-def read_number(name: str, text: str, allowed: Range) -> float:
+def parse_parameter(name: str, text: str, allowed: Range) -> float:
     """What was typed for ``name``, in the grammar above and in its range, or one clear sentence that shows it as it was typed."""
     try:
         number = parse_number(text)
@@ -171,7 +171,7 @@ def read_number(name: str, text: str, allowed: Range) -> float:
         return check_number(name, number, allowed)
     except ParameterError as error:
         said, got, _ = str(error).rpartition(", got ")
-        raise ParameterError(f"{said}{got}{shown(text)}") from None
+        raise ParameterError(f"{said}{got}{format_value(text)}") from None
 
 
 def write_value(value: object) -> str:
@@ -192,7 +192,7 @@ class Weighted:
     """``weight * thing``, as it stands inside ``mixture(...)``."""
 
     weight: Fraction
-    thing: Described
+    thing: Spec
 
     def __str__(self) -> str:
         return f"{self.weight}*{self.thing}"
@@ -268,7 +268,7 @@ class _Reader:
             return self.table()
         raise self.instead_of("a value")
 
-    def number(self) -> int | Fraction | Beyond:
+    def number(self) -> int | Fraction | OutOfRangeLiteral:
         start = self.start
         negative = self.take("-")
         if not negative:
@@ -282,8 +282,8 @@ class _Reader:
             value = None if value is None or bottom is None else Fraction(value) / Fraction(bottom)
         text = self.text[start:end]
         if value is None:
-            return Beyond(text)
-        return value if isinstance(value, int) else Written(value, text)
+            return OutOfRangeLiteral(text)
+        return value if isinstance(value, int) else LiteralFraction(value, text)
 
     def literal(self) -> tuple[int, int | Fraction | None]:
         """Where the literal ends, and its value."""
@@ -291,16 +291,16 @@ class _Reader:
         if self.kind != "number":
             raise self.instead_of("a number")
         self.advance()
-        return end, read_literal(token)
+        return end, parse_literal(token)
 
-    def weighted(self, number: int | Fraction | Beyond) -> Weighted | tuple[Fraction, Sketch]:
+    def weighted(self, number: int | Fraction | OutOfRangeLiteral) -> Weighted | tuple[Fraction, OpenSpec]:
         thing = self.value()
-        if not isinstance(thing, Described | Sketch):
+        if not isinstance(thing, Spec | OpenSpec):
             raise TextFormError(f"a weight multiplies a mechanism, got {_told(thing)}")
-        if isinstance(number, Beyond):
+        if isinstance(number, OutOfRangeLiteral):
             raise TextFormError(f"a weight must be in (0, 1], got {_told(number)}")
         weight = Fraction(number) if isinstance(number, int) else number
-        return Weighted(weight, thing) if isinstance(thing, Described) else (weight, thing)
+        return Weighted(weight, thing) if isinstance(thing, Spec) else (weight, thing)
 
     def several(self, close: str) -> Iterator[Any]:
         while not self.take(close):
@@ -314,7 +314,7 @@ class _Reader:
         while not self.take("}"):
             key = self.value()
             self.need(":")
-            if not isinstance(key, (int, Fraction, Beyond)) or key in entries:
+            if not isinstance(key, (int, Fraction, OutOfRangeLiteral)) or key in entries:
                 raise TextFormError(f"each entry of {{...}} needs its own number before the colon, got {_told(key)}")
             entries[key] = self.value()
             if not self.take(","):
@@ -322,7 +322,7 @@ class _Reader:
                 break
         return entries
 
-    def call(self, name: str) -> Described:
+    def call(self, name: str) -> Spec:
         positional: list[Any] = []
         named: dict[str, Any] = {}
         if name not in _REGISTRY:
@@ -344,7 +344,7 @@ class _Reader:
         value = self.value()
         if isinstance(value, str) and self.take("="):
             if value in named:
-                raise TextFormError(f"`{name}` got `{shortened(value)}` twice")
+                raise TextFormError(f"`{name}` got `{truncate(value)}` twice")
             named[value] = self.value()
         elif named:
             raise TextFormError(f"`{name}` got {_told(value)} without a name after named parameters")
@@ -353,7 +353,7 @@ class _Reader:
 
 
 def _write_part(part: object) -> str:
-    if isinstance(part, tuple | list) and len(part) == 2 and isinstance(part[1], Described | Sketch):
+    if isinstance(part, tuple | list) and len(part) == 2 and isinstance(part[1], Spec | OpenSpec):
         return f"{write_value(part[0])}*{part[1]}"
     return write_value(part)
 
@@ -373,8 +373,8 @@ def _nearest(name: str, known: list[str]) -> str:
 
 
 def _told(value: object) -> str:
-    return shortened(write_value(value))
+    return truncate(write_value(value))
 
 
 def _short(text: str) -> str:
-    return repr(shortened(text, 60))
+    return repr(truncate(text, 60))

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from privselect._util.validation import NON_NEGATIVE, OPEN_UNIT, POSITIVE, REAL, UNIT, check_array, check_exact, check_number, shown, whole
+from privselect._util.validation import NON_NEGATIVE, OPEN_UNIT, POSITIVE, REAL, UNIT, check_array, check_fraction, check_number, format_value, integer_range
 from privselect.errors import ParameterError
 
 HUGE = 10**5000  # more digits than Python will write
@@ -23,14 +23,14 @@ def kind_and_value(value: object) -> str:
 def test_every_kind_of_number_is_the_number_it_is(value):
     assert check_number("x", value, POSITIVE) == 0.5
     assert type(check_number("x", value, POSITIVE)) is float
-    assert check_exact("x", value) == Fraction(1, 2)
+    assert check_fraction("x", value) == Fraction(1, 2)
     assert check_array("x", value, UNIT).tolist() == 0.5
 
 
 @pytest.mark.parametrize("value", FOURS, ids=kind_and_value)
 def test_every_kind_of_whole_number_too(value):
-    assert check_number("n", value, whole(1)) == 4
-    assert type(check_number("n", value, whole(1))) is int
+    assert check_number("n", value, integer_range(1)) == 4
+    assert type(check_number("n", value, integer_range(1))) is int
 
 
 @pytest.mark.parametrize("value", NO_NUMBERS, ids=kind_and_value)
@@ -38,15 +38,15 @@ def test_what_is_no_number_is_refused(value):
     with pytest.raises(ParameterError, match=r"^`x` must be in \(0, inf\), got "):
         check_number("x", value, POSITIVE)
     with pytest.raises(ParameterError, match=r"^`n` must be a whole number >= 1, got "):
-        check_number("n", value, whole(1))
+        check_number("n", value, integer_range(1))
     with pytest.raises(ParameterError, match=r"^`x` must be a finite number, got "):
-        check_exact("x", value)
+        check_fraction("x", value)
 
 
 @pytest.mark.parametrize("value", [3 + Fraction(1, 10**30), Decimal("3.0000000000000000000000000001"), 3.5, Decimal("NaN")])
 def test_what_is_nearly_whole_is_not_whole(value):
     with pytest.raises(ParameterError, match="must be a whole number"):
-        check_number("n", value, whole(1))
+        check_number("n", value, integer_range(1))
 
 
 @pytest.mark.parametrize(
@@ -76,12 +76,12 @@ def test_a_number_below_every_float_does_not_become_zero(tiny):
 @pytest.mark.parametrize("text", ["1e999999999", "-1e999999999", "1e-999999999"])
 def test_a_decimal_of_absurd_size_is_refused_at_once(text):
     with pytest.raises(ParameterError, match=r"must be a finite number, got -?1E"):
-        check_exact("weight", Decimal(text))
+        check_fraction("weight", Decimal(text))
     with pytest.raises(ParameterError, match=r"got -?1E"):
         check_number("x", Decimal(text), POSITIVE)
     with pytest.raises(ParameterError, match=r"got -?1E"):
-        check_number("n", Decimal(text), whole(1))
-    assert check_exact("weight", Decimal("0e999999999")) == 0
+        check_number("n", Decimal(text), integer_range(1))
+    assert check_fraction("weight", Decimal("0e999999999")) == 0
 
 
 SHOWN = [
@@ -102,4 +102,4 @@ SHOWN = [
 
 @pytest.mark.parametrize(("value", "text"), SHOWN, ids=[text for _, text in SHOWN])
 def test_a_value_is_shown_short_and_on_one_line(value, text):
-    assert shown(value) == text
+    assert format_value(value) == text

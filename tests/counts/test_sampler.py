@@ -14,7 +14,7 @@ from counts_laws import SMALL_LAWS
 from counts_reference import exact
 from scipy.special import gammaincc
 
-from privselect._util.random_bits import below
+from privselect._util.random_bits import uniform_below
 from privselect.counts import Binomial, Finite, Fixed, Geometric, Logarithmic, NegativeBinomial, Poisson
 from privselect.counts.capped import _log_kept
 from privselect.counts.sampling import sampler
@@ -264,9 +264,9 @@ def test_log_gamma_is_enclosed():
 
 def test_whole_numbers_below():
     entropy = seeded(1)
-    assert below(1, Scripted()) == 0
-    assert below(5, Scripted(7, 5, 4)) == 4
-    assert {below(6, entropy) for _ in range(200)} == set(range(6))
+    assert uniform_below(1, Scripted()) == 0
+    assert uniform_below(5, Scripted(7, 5, 4)) == 4
+    assert {uniform_below(6, entropy) for _ in range(200)} == set(range(6))
 
 
 @pytest.mark.parametrize("law", [*SMALL_LAWS, *LARGE_LAWS], ids=str)

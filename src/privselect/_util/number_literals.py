@@ -12,7 +12,7 @@ _LONGEST = 400  # characters of one number: room for a whole number of 300 digit
 _LARGEST_EXPONENT = 1000  # a float ends at 308; as a fraction, 1e400000000 would fill the memory
 
 
-class Written(Fraction):
+class LiteralFraction(Fraction):
     """An exact number that messages show as it was typed."""
 
     __slots__ = ("text",)
@@ -29,7 +29,7 @@ class Written(Fraction):
 
 
 @dataclass(frozen=True, slots=True)
-class Beyond:
+class OutOfRangeLiteral:
     """A number too large or too small to be worked out: no parameter takes it, and the refusal shows it as it was typed."""
 
     text: str
@@ -38,7 +38,7 @@ class Beyond:
         return self.text
 
 
-def read_literal(token: str) -> Fraction | int | None:
+def parse_literal(token: str) -> Fraction | int | None:
     """The value of digits, a point and an exponent, all ASCII; None where it is beyond every parameter."""
     if len(token) > _LONGEST:
         raise TextFormError(f"a number may have at most {_LONGEST} characters, got {token[:20]}... with {len(token)}")

@@ -6,7 +6,7 @@ import io
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from privselect._util.atomic_files import check_target, write_whole
+from privselect._util.atomic_files import check_output_file, atomic_write
 from privselect.errors import MissingExtraError
 
 if TYPE_CHECKING:
@@ -14,29 +14,29 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-PICTURES = (".png", ".pdf", ".svg")
+PLOT_SUFFIXES = (".png", ".pdf", ".svg")
 _COLOURS = 128
 
 
-def check_picture(path: str | Path) -> Path:
+def check_plot_file(path: str | Path) -> Path:
     """``path`` as a file that can be drawn, or one clear sentence: to be asked before the work begins."""
-    file = check_target("plot", path, PICTURES)
-    check_drawing()
+    file = check_output_file("plot", path, PLOT_SUFFIXES)
+    check_matplotlib()
     return file
 
 
-def check_drawing() -> None:
+def check_matplotlib() -> None:
     """One sentence where nothing can be drawn at all."""
     if find_spec("matplotlib") is None:
         raise MissingExtraError("a plot needs matplotlib; install it with: pip install 'privselect[plot]'")
 
 
-def save_picture(figure: Figure, file: Path) -> None:
-    """Into a file that :func:`check_picture` has seen, which appears whole or not at all."""
+def save_plot(figure: Figure, file: Path) -> None:
+    """Into a file that :func:`check_plot_file` has seen, which appears whole or not at all."""
     picture, kind = io.BytesIO(), file.suffix.lower().removeprefix(".")
     # No date in the file: it would only make equal pictures differ.
     figure.savefig(picture, format=kind, metadata={"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind, {}))
-    write_whole(file, _small(picture) if kind == "png" else picture.getvalue())
+    atomic_write(file, _small(picture) if kind == "png" else picture.getvalue())
 
 
 def _small(picture: io.BytesIO) -> bytes:

@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    Look = dict[str, Any]
+    LineStyle = dict[str, Any]
 
 # Colours that also differ to the colour-blind (Okabe and Ito), and dashes that differ without any colour.
-BLACK: Look = {"color": "#000000", "linewidth": 2.2}
-BLUE: Look = {"color": "#0072B2", "linestyle": (0, (6, 1.5))}
-GREEN: Look = {"color": "#009E73", "linestyle": (0, (4, 1.5, 1, 1.5))}
-VERMILION: Look = {"color": "#D55E00", "linestyle": (0, (2, 1.2))}
-PURPLE: Look = {"color": "#CC79A7", "linestyle": (0, (1, 1))}
-ORANGE: Look = {"color": "#E69F00", "linewidth": 2.0}
-SKY: Look = {"color": "#56B4E9", "linestyle": (0, (3, 3))}
-GREY: Look = {"color": "#999999", "linewidth": 1.2}
-GREY_DASHED: Look = {"color": "#999999", "linestyle": (0, (8, 2, 1, 2, 1, 2))}
+BLACK: LineStyle = {"color": "#000000", "linewidth": 2.2}
+BLUE: LineStyle = {"color": "#0072B2", "linestyle": (0, (6, 1.5))}
+GREEN: LineStyle = {"color": "#009E73", "linestyle": (0, (4, 1.5, 1, 1.5))}
+VERMILION: LineStyle = {"color": "#D55E00", "linestyle": (0, (2, 1.2))}
+PURPLE: LineStyle = {"color": "#CC79A7", "linestyle": (0, (1, 1))}
+ORANGE: LineStyle = {"color": "#E69F00", "linewidth": 2.0}
+SKY: LineStyle = {"color": "#56B4E9", "linestyle": (0, (3, 3))}
+GREY: LineStyle = {"color": "#999999", "linewidth": 1.2}
+GREY_DASHED: LineStyle = {"color": "#999999", "linestyle": (0, (8, 2, 1, 2, 1, 2))}
 
 # What a bound is called, and its line. Where figures show the same bound, they show it alike.
-BOUNDS: dict[str, tuple[str, Look]] = {
+BOUND_STYLES: dict[str, tuple[str, LineStyle]] = {
     "exact": ("exact", BLACK),
     "ratio": ("ratio", BLUE),
     "paper": ("privacy profiles (paper)", GREEN),
@@ -32,12 +32,12 @@ BOUNDS: dict[str, tuple[str, Look]] = {
 }
 
 
-def styled(look: Look) -> Look:
+def line_style(look: LineStyle) -> LineStyle:
     """The arguments of a line; the width of those that name none."""
     return {"linewidth": 1.6, **look}
 
 
-def frame(axes: Axes) -> None:
+def style_axes(axes: Axes) -> None:
     """Two sides of a box, and a faint grid behind the lines."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(visible=True, color="#EEEEEE", linewidth=0.8)

@@ -13,7 +13,7 @@ class Entropy(Protocol):
         """A uniformly random whole number below ``2^k``."""
 
 
-def below(n: int, entropy: Entropy) -> int:
+def uniform_below(n: int, entropy: Entropy) -> int:
     """A uniformly random whole number in [0, n)."""
     bits = (n - 1).bit_length()
     if not bits:
@@ -24,12 +24,12 @@ def below(n: int, entropy: Entropy) -> int:
             return number
 
 
-def happens(probability: Fraction, entropy: Entropy) -> bool:
+def bernoulli(probability: Fraction, entropy: Entropy) -> bool:
     """True with exactly this probability."""
-    return below(probability.denominator, entropy) < probability.numerator
+    return uniform_below(probability.denominator, entropy) < probability.numerator
 
 
-def decays(exponent: Fraction, entropy: Entropy) -> bool:
+def bernoulli_exp(exponent: Fraction, entropy: Entropy) -> bool:
     """True with probability exactly ``exp(-exponent)``, for exponent >= 0.
 
     For x <= 1: ``exp(-x)`` is the chance that the first failure among events of probability x/1, x/2, x/3, ... comes at an odd place
@@ -44,6 +44,6 @@ def decays(exponent: Fraction, entropy: Entropy) -> bool:
 
 def _decays_once(x: Fraction, entropy: Entropy) -> bool:
     place = 1
-    while happens(x / place, entropy):
+    while bernoulli(x / place, entropy):
         place += 1
     return place % 2 == 1

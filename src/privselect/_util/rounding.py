@@ -6,12 +6,12 @@ import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
 
-def shown_up(value: float, places: int = 5) -> str:
+def format_up(value: float, places: int = 5) -> str:
     """With so many decimal places, never less than the value itself."""
     return _shown(value, places, ROUND_CEILING)
 
 
-def shown_down(value: float, places: int = 5) -> str:
+def format_down(value: float, places: int = 5) -> str:
     """With so many decimal places, never more than the value itself."""
     return _shown(value, places, ROUND_FLOOR)
 
@@ -21,12 +21,12 @@ def _shown(value: float, places: int, rounding: str) -> str:
     return f"{Decimal(value).quantize(Decimal(1).scaleb(-places), rounding)}" if math.isfinite(value) else "infinite"
 
 
-def rounded_up(value: float, digits: int = 7) -> float:
+def round_up(value: float, digits: int = 7) -> float:
     """The least number of so many digits that is not below the value."""
     return _rounded(value, digits, ROUND_CEILING)
 
 
-def rounded_down(value: float, digits: int = 7) -> float:
+def round_down(value: float, digits: int = 7) -> float:
     """The greatest number of so many digits that is not above the value."""
     return _rounded(value, digits, ROUND_FLOOR)
 

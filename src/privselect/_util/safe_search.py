@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def least_epsilon_where(holds: Callable[[float], bool], *, largest: float, close: float) -> float:
+def smallest_epsilon_where(holds: Callable[[float], bool], *, largest: float, close: float) -> float:
     """The least epsilon >= 0 found that ``holds``, where greater ones hold too, by doubling and bisection; infinite beyond ``largest``.
 
     What is returned was seen to hold; it is within ``close`` of one that was not, relative.

@@ -31,7 +31,7 @@ class Range:
     high: float
     low_open: bool = False
     high_open: bool = True
-    whole: bool = False
+    integer_range: bool = False
 
     def __contains__(self, value: float) -> bool:
         above = value > self.low if self.low_open else value >= self.low
@@ -52,11 +52,11 @@ NON_NEGATIVE = Range(0.0, math.inf)
 REAL = Range(-math.inf, math.inf, low_open=True)
 OPEN_UNIT = Range(0.0, 1.0, low_open=True)
 UNIT = Range(0.0, 1.0, high_open=False)
-ACCURACIES = Range(1e-7, 0.1, high_open=False)
+ACCURACY_RANGE = Range(1e-7, 0.1, high_open=False)
 PROBABILITY = Range(0.0, 1.0, low_open=True, high_open=False)
 
 
-def whole(low: int = 0, high: float = math.inf) -> Range:
+def integer_range(low: int = 0, high: float = math.inf) -> Range:
     """Whole numbers from ``low`` to ``high``, both included."""
     return Range(low, high, high_open=math.isinf(high), whole=True)
 
@@ -65,18 +65,18 @@ def check_number(name: str, value: object, allowed: Range) -> float:
     """``value`` as a float (an int where the range is of whole numbers), or one clear sentence."""
     number = _as_real(value)
     if number is None:
-        raise ParameterError(f"`{name}` must be {allowed}, got {shown(value)}")
+        raise ParameterError(f"`{name}` must be {allowed}, got {format_value(value)}")
     if allowed.whole:
         whole_number = _as_int(number)
         if whole_number is None or whole_number not in allowed:
-            raise ParameterError(f"`{name}` must be {allowed}, got {shown(value)}")
+            raise ParameterError(f"`{name}` must be {allowed}, got {format_value(value)}")
         return whole_number
     real = _as_float(number)
     if not math.isfinite(real) or real not in allowed:
-        raise ParameterError(f"`{name}` must be {allowed}, got {shown(value)}")
+        raise ParameterError(f"`{name}` must be {allowed}, got {format_value(value)}")
     if real == 0.0 and number != 0:
         # A delta of 1e-400 must not become the promise of none.
-        raise ParameterError(f"`{name}` must be {allowed} and at least {math.ulp(0.0):g} where it is not 0, got {shown(value)}")
+        raise ParameterError(f"`{name}` must be {allowed} and at least {math.ulp(0.0):g} where it is not 0, got {format_value(value)}")
     return real
 
 
@@ -84,18 +84,18 @@ def check_array(name: str, values: ArrayLike, allowed: Range) -> NDArray[np.floa
     """``values`` as a float array, each entry finite and in the range, or one clear sentence naming the first bad one."""
     import numpy as np
 
-    array = as_floats(name, values, str(allowed))
+    array = as_float_array(name, values, str(allowed))
     if array.size and all(math.isfinite(end) and end in allowed for end in (float(array.min()), float(array.max()))):
         return array
     above = array > allowed.low if allowed.low_open else array >= allowed.low
     below = array < allowed.high if allowed.high_open else array <= allowed.high
     bad = ~(above & below & np.isfinite(array))
     if bad.any():
-        raise ParameterError(f"`{name}` must be {allowed}, got {shown(float(array[bad].flat[0]))}")
+        raise ParameterError(f"`{name}` must be {allowed}, got {format_value(float(array[bad].flat[0]))}")
     return array
 
 
-def as_floats(name: str, values: ArrayLike, wanted: str) -> NDArray[np.float64]:
+def as_float_array(name: str, values: ArrayLike, wanted: str) -> NDArray[np.float64]:
     """``values`` as a float array of any numbers, or the sentence that ``name`` must be ``wanted``."""
     import numpy as np
 
@@ -107,10 +107,10 @@ def as_floats(name: str, values: ArrayLike, wanted: str) -> NDArray[np.float64]:
             return array.astype(np.float64, copy=False)
     except (TypeError, ValueError, OverflowError):
         pass
-    raise ParameterError(f"`{name}` must be {wanted}, got {shown(values)}")
+    raise ParameterError(f"`{name}` must be {wanted}, got {format_value(values)}")
 
 
-def check_exact(name: str, value: object) -> Fraction:
+def check_fraction(name: str, value: object) -> Fraction:
     """``value`` as the exact rational its shortest decimal writing names: the float 0.1 is 1/10."""
     number = _as_real(value)
     if isinstance(number, Rational):
@@ -123,23 +123,23 @@ def check_exact(name: str, value: object) -> Fraction:
             return Fraction(number)
     elif number is not None and math.isfinite(number):
         return Fraction(repr(float(number)))
-    raise ParameterError(f"`{name}` must be a finite number, got {shown(value)}")
+    raise ParameterError(f"`{name}` must be a finite number, got {format_value(value)}")
 
 
-def check_truth(name: str, value: object) -> bool:
+def check_bool(name: str, value: object) -> bool:
     """``value`` as True or False, as Python or a text form writes it, or one clear sentence."""
     truth = _TRUTHS.get(str(value))
     if truth is None:
-        raise ParameterError(f"`{name}` must be True or False, got {shown(value)}")
+        raise ParameterError(f"`{name}` must be True or False, got {format_value(value)}")
     return truth
 
 
-def check_several(name: str, values: object, wanted: str) -> tuple[Any, ...]:
+def check_sequence(name: str, values: object, wanted: str) -> tuple[Any, ...]:
     """``values`` as a tuple, or the sentence that ``name`` must be ``wanted``."""
     try:
         return tuple(values)  # type: ignore[arg-type]  # this asks whether it can be
     except TypeError:
-        raise ParameterError(f"`{name}` must be {wanted}, got {shown(values)}") from None
+        raise ParameterError(f"`{name}` must be {wanted}, got {format_value(values)}") from None
 
 
 def parameter(allowed: Range, *, leaks: Leaks | None = None, default: Any = dataclasses.MISSING, **options: Any) -> Any:
@@ -151,7 +151,7 @@ def parameter(allowed: Range, *, leaks: Leaks | None = None, default: Any = data
     return dataclasses.field(default=default, metadata={"range": allowed, "leaks": leaks}, **options)
 
 
-def shown(value: object) -> str:
+def format_value(value: object) -> str:
     """A value as a message shows it: on one line and short, whatever it is."""
     if isinstance(value, int) and value.bit_length() > _LONG_BITS:
         return _scientific(Fraction(value))
@@ -159,21 +159,21 @@ def shown(value: object) -> str:
         near = _as_float(value)
         return str(near) if value == 0 or abs(near) > 0.0 else _scientific(value)
     if isinstance(value, str):
-        return repr(shortened(value))
+        return repr(truncate(value))
     try:
         text = " ".join(str(value).split())
     except ValueError:  # a number inside has more digits than Python will write
         text = f"a {type(value).__name__}"
-    return shortened(text)
+    return truncate(text)
 
 
-def shown_beside_one(total: Fraction) -> str:
+def format_sum_near_one(total: Fraction) -> str:
     """A sum that misses 1, shown so that it is seen to."""
-    near = shown(total)
-    return near if near != "1.0" else f"1 {'+' if total > 1 else '-'} {shown(abs(total - 1))}"
+    near = format_value(total)
+    return near if near != "1.0" else f"1 {'+' if total > 1 else '-'} {format_value(abs(total - 1))}"
 
 
-def shortened(text: str, most: int = 80) -> str:
+def truncate(text: str, most: int = 80) -> str:
     """``text``, cut where it is too long for a message."""
     return text if len(text) <= most else text[: most - 3] + "..."
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
-from privselect._util.random_bits import below
+from privselect._util.random_bits import uniform_below
 from privselect.audit.audited_run import SPACE, Coordinator, Job, begin, run
 from privselect.audit.cases import DATA_SETS, LARGE, SETTINGS, Setting
 from privselect.tuning.randomness.key_derivation import Stream, derived
@@ -136,5 +136,5 @@ class Shuffled(Drawn):
         shuffled = {}
         for name, law in laws.items():
             left = list(law.options)
-            shuffled[name] = [left.pop(below(len(left), entropy)) for _ in law.options]
+            shuffled[name] = [left.pop(uniform_below(len(left), entropy)) for _ in law.options]
         return {name: options[slot % len(options)] for name, options in shuffled.items()}

@@ -11,7 +11,7 @@ from multiprocessing import get_context
 from operator import add
 from typing import TYPE_CHECKING, Any
 
-from privselect._util.validation import check_number, shown, whole
+from privselect._util.validation import check_number, format_value, integer_range
 from privselect.audit.audited_run import correct
 from privselect.audit.broken_runners import FAULTS, WITHOUT_REPLACEMENT, Shuffled
 from privselect.audit.cases import SETTINGS, Setting
@@ -85,9 +85,9 @@ class Report:
 
 def audit(selections: int, *, fault: str | None = None, workers: int | None = None) -> Report:
     """Make so many selections in all, on both data sets of every setting; with a fault, in the one setting where it shows."""
-    total = int(check_number("selections", selections, whole(LEAST, 10**12)))
+    total = int(check_number("selections", selections, integer_range(LEAST, 10**12)))
     if fault is not None and fault not in NAMES:
-        raise ParameterError(f"`fault` must be one of {', '.join(NAMES)}, got {shown(fault)}")
+        raise ParameterError(f"`fault` must be one of {', '.join(NAMES)}, got {format_value(fault)}")
     settings = (FAULTS[fault].setting,) if fault in FAULTS else SETTINGS
     each = -(-total // (2 * len(settings)))
     pool = ProcessPoolExecutor(workers or os.cpu_count(), get_context("spawn"), _leave_interrupts_to_the_parent)

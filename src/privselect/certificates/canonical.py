@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 
-from privselect._util.validation import shown
+from privselect._util.validation import format_value
 from privselect.errors import ParameterError
 
 
@@ -29,7 +29,7 @@ def _check(value: object) -> None:
     if isinstance(value, dict):
         for key, entry in value.items():
             if not isinstance(key, str):
-                raise ParameterError(f"a value to be hashed must have keys that are text, got {shown(key)}")
+                raise ParameterError(f"a value to be hashed must have keys that are text, got {format_value(key)}")
             _check(entry)
     elif isinstance(value, list | tuple):
         for entry in value:

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, ValidationError, field_validator
 
-from privselect._util.atomic_files import check_target, unwritable, write_whole
-from privselect._util.validation import shown
+from privselect._util.atomic_files import check_output_file, write_error, atomic_write
+from privselect._util.validation import format_value
 from privselect.certificates.canonical import digest
 from privselect.certificates.number_models import Accuracy, Bounds, Composition, Ends, Leaky, Point, Signature, Total, Versions
 from privselect.certificates.plan_commitment import Promise
@@ -55,7 +55,7 @@ class Certificate(Frozen):
     @classmethod
     def _is_a_time(cls, text: str) -> str:
         if written_time(read_time(text)) != text:
-            raise ValueError(f"`made` must be a time such as 2030-01-31T23:59:59Z, got {shown(text)}")
+            raise ValueError(f"`made` must be a time such as 2030-01-31T23:59:59Z, got {format_value(text)}")
         return text
 
     def content(self) -> dict[str, Any]:
@@ -72,11 +72,11 @@ class Certificate(Frozen):
 
     def write(self, path: str | Path) -> None:
         """Into a file, whole or not at all."""
-        file = check_target("out", path)
+        file = check_output_file("out", path)
         try:
-            write_whole(file, self.to_json().encode("utf-8"))
+            atomic_write(file, self.to_json().encode("utf-8"))
         except OSError as error:
-            raise unwritable("out", file, error) from None
+            raise write_error("out", file, error) from None
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Certificate:
@@ -109,7 +109,7 @@ def read_bytes(path: str | Path) -> bytes:
             return file.read(MOST_BYTES + 1)
     except (OSError, ValueError) as error:  # a name with a null character is a ValueError
         reason = error.strerror if isinstance(error, OSError) else error
-        raise CertificateError(f"the certificate must be a file that can be read, got {shown(str(path))} ({reason})") from None
+        raise CertificateError(f"the certificate must be a file that can be read, got {format_value(str(path))} ({reason})") from None
 
 
 def read_time(text: str) -> datetime:
@@ -117,7 +117,7 @@ def read_time(text: str) -> datetime:
     try:
         return datetime.strptime(text, _TIME).replace(tzinfo=UTC)
     except ValueError:
-        raise ValueError(f"`made` must be a time such as 2030-01-31T23:59:59Z, got {shown(text)}") from None
+        raise ValueError(f"`made` must be a time such as 2030-01-31T23:59:59Z, got {format_value(text)}") from None
 
 
 def written_time(time: datetime) -> str:
@@ -130,10 +130,10 @@ def _check_version(fields: dict[str, Any]) -> None:
     if version is None:
         raise CertificateError("the file is no certificate: it has no `version`")
     if type(version) is not int or version < 1:
-        raise CertificateError(f"`version` of a certificate must be a whole number >= 1, got {shown(version)}")
+        raise CertificateError(f"`version` of a certificate must be a whole number >= 1, got {format_value(version)}")
     if version > VERSION:
         raise CertificateError(
-            f"the certificate is of version {shown(version)}, made by a later privselect: this one reads version {VERSION}"
+            f"the certificate is of version {format_value(version)}, made by a later privselect: this one reads version {VERSION}"
         )
 
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from privselect._util.validation import NON_NEGATIVE, OPEN_UNIT, check_number, shown
+from privselect._util.validation import NON_NEGATIVE, OPEN_UNIT, check_number, format_value
 from privselect.certificates.certificate import VERSION, Certificate, written_time
 from privselect.certificates.declarations import Declared
 from privselect.certificates.derived_fields import consequences
@@ -62,7 +62,7 @@ def certify(  # noqa: PLR0913 - a plan has as many parts
     if budget is None:
         promise = Promise(**{**promise.plain(), "epsilon": total.upper, "declared": promise.declared})
     elif total.upper > budget:
-        raise ParameterError(f"`epsilon` must be at least {total.upper!r}, which this costs at delta {at:g}, got {shown(budget)}")
+        raise ParameterError(f"`epsilon` must be at least {total.upper!r}, which this costs at delta {at:g}, got {format_value(budget)}")
     return _issued(promise, total, comparison, run, within)
 
 
@@ -145,7 +145,7 @@ def _now() -> datetime:
     if told is None:
         return datetime.now(UTC)
     if not (told.isascii() and told.isdigit() and len(told) < 12 and int(told) <= _LAST_SECOND):
-        raise ParameterError(f"SOURCE_DATE_EPOCH must be a whole number of seconds since 1970, got {shown(told)}")
+        raise ParameterError(f"SOURCE_DATE_EPOCH must be a whole number of seconds since 1970, got {format_value(told)}")
     return datetime.fromtimestamp(int(told), UTC)
 
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from privselect._util.validation import ACCURACIES
+from privselect._util.validation import ACCURACY_RANGE
 from privselect.certificates.strict_model import Frozen, Line
 
 Epsilon = float | Literal["infinite"]  # an upper end; JSON has no infinity
@@ -75,7 +75,7 @@ class Composition(Frozen):
 class Accuracy(Frozen):
     """How far apart the two ends of the total are, relative, and which way they are rounded."""
 
-    asked: float | None = Field(ge=ACCURACIES.low, le=ACCURACIES.high)
+    asked: float | None = Field(ge=ACCURACY_RANGE.low, le=ACCURACY_RANGE.high)
     gap: float | None = Field(ge=0.0, description="upper/lower - 1; null where no lower end above 0 is proved.")
     direction: Line
 

@@ -6,7 +6,7 @@ from typing import cast
 
 from pydantic import Field, field_validator
 
-from privselect._util.validation import shown
+from privselect._util.validation import format_value
 from privselect.certificates.canonical import digest
 from privselect.certificates.declarations import Declared
 from privselect.certificates.strict_model import Frozen
@@ -32,7 +32,7 @@ class Promise(Frozen):
     def _read_mechanism(cls, text: str) -> str:
         described = parse(text)
         if not isinstance(described, Mechanism):
-            raise ValueError(f"`mechanism` must be what one trial leaks, such as gaussian(sigma=4), got {shown(described)}")  # noqa: TRY004 - pydantic catches ValueError
+            raise ValueError(f"`mechanism` must be what one trial leaks, such as gaussian(sigma=4), got {format_value(described)}")  # noqa: TRY004 - pydantic catches ValueError
         return str(described)
 
     @field_validator("count")
@@ -40,7 +40,7 @@ class Promise(Frozen):
     def _read_count(cls, text: str | None) -> str | None:
         described = None if text is None else parse(text)
         if described is not None and not isinstance(described, Count):
-            raise ValueError(f"`count` must be a law of K, such as geometric(mean=300), got {shown(described)}")
+            raise ValueError(f"`count` must be a law of K, such as geometric(mean=300), got {format_value(described)}")
         return None if described is None else str(described)
 
     def digest(self) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privselect._util.validation import shown
+from privselect._util.validation import format_value
 from privselect.certificates.certificate import read_time
 from privselect.certificates.certify import base_of, bounds_of, composition_of, total_of
 from privselect.certificates.derived_fields import consequences
@@ -88,7 +88,7 @@ def check_numbers(certificate: Certificate) -> tuple[Interval | None, tuple[Poin
             wrong += _check_bound(f"the bound `{name}`", getattr(certificate.bounds, name), value)
         wrong += _check_bound("plain composition", certificate.composition.epsilon, composition.epsilon)
         if certificate.composition.runs != composition.runs:
-            wrong.append(f"plain composition is of {shown(composition.runs)} runs, claimed are {shown(certificate.composition.runs)}")
+            wrong.append(f"plain composition is of {format_value(composition.runs)} runs, claimed are {format_value(certificate.composition.runs)}")
     return Interval(total.lower, total.upper), curve, tuple(wrong)
 
 

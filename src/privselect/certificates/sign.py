@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from privselect._util.atomic_files import check_target, unwritable
-from privselect._util.validation import shown
+from privselect._util.atomic_files import check_output_file, write_error
+from privselect._util.validation import format_value
 from privselect.certificates.canonical import canonical
 from privselect.certificates.number_models import Signature
 from privselect.errors import MissingExtraError, ParameterError
@@ -32,16 +32,16 @@ def new_key(path: str | Path) -> str:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-    file = check_target("new-key", path)
+    file = check_output_file("new-key", path)
     key = Ed25519PrivateKey.generate()
     content = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     try:
         with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as opened:
             opened.write(content)
     except FileExistsError:
-        raise ParameterError(f"`new-key` must be a file that does not exist yet, got {shown(str(path))}") from None
+        raise ParameterError(f"`new-key` must be a file that does not exist yet, got {format_value(str(path))}") from None
     except OSError as error:
-        raise unwritable("new-key", file, error) from None
+        raise write_error("new-key", file, error) from None
     return _public(key)
 
 
@@ -71,7 +71,7 @@ def is_signed(certificate: Certificate) -> bool:
 def check_key(text: str) -> str:
     """A public key as :func:`new_key` returns it."""
     if not isinstance(text, str) or not _KEY.fullmatch(text) or _signs_anything(text):
-        raise ParameterError(f"`key` must be a public key of 64 digits 0-9a-f, got {shown(text)}")
+        raise ParameterError(f"`key` must be a public key of 64 digits 0-9a-f, got {format_value(text)}")
     return text
 
 
@@ -93,11 +93,11 @@ def _read_key(path: str | Path) -> Ed25519PrivateKey:
     except (OSError, ValueError, TypeError, UnsupportedAlgorithm) as error:
         reason = error.strerror if isinstance(error, OSError) else "not an unencrypted private key in PEM"
         raise ParameterError(
-            f"`key-file` must be an Ed25519 key made by `privselect sign --new-key`, got {shown(str(path))} ({reason})"
+            f"`key-file` must be an Ed25519 key made by `privselect sign --new-key`, got {format_value(str(path))} ({reason})"
         ) from None
     if not isinstance(key, Ed25519PrivateKey):
         raise ParameterError(
-            f"`key-file` must be an Ed25519 key made by `privselect sign --new-key`, got {shown(str(path))} (another kind)"
+            f"`key-file` must be an Ed25519 key made by `privselect sign --new-key`, got {format_value(str(path))} (another kind)"
         )
     return key
 

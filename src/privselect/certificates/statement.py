@@ -6,7 +6,7 @@ import json
 from decimal import ROUND_CEILING, Context, Decimal
 from typing import TYPE_CHECKING
 
-from privselect._util.validation import shortened
+from privselect._util.validation import truncate
 from privselect.certificates.theorems import parts_of
 from privselect.mechanisms import Disjoint
 from privselect.mechanisms.neighbours import ADD_REMOVE, ANY, REPLACE_ONE
@@ -97,7 +97,7 @@ def _scores(choice: NoisyMax) -> str:
     moved = "each of its scores" if choice.changed == choice.m else f"at most {choice.changed} of its scores"
     way = ", all of them the same way" if choice.monotone else ""
     return (
-        f"In each round of {shortened(str(choice), _LONGEST)} one record changes {moved} by at most 1{way}, noise of exactly this law is "
+        f"In each round of {truncate(str(choice), _LONGEST)} one record changes {moved} by at most 1{way}, noise of exactly this law is "
         "drawn for each score, and only the index of the greatest is used."
     )
 
@@ -106,15 +106,15 @@ def _tested(whole: ProposeTestRelease) -> str:
     """What is taken for granted about a test and what it lets pass."""
     wrong = "releases a bound that is wrong for the data" if whole.calibrated else "lets a proposal pass that is bad for the data"
     return (
-        f"In {shortened(str(whole), _LONGEST)} the test {wrong} with chance at most {write_value(whole.failure)}; where it does not, "
-        f"the release leaks at most {shortened(str(whole.target), _LONGEST)}."
+        f"In {truncate(str(whole), _LONGEST)} the test {wrong} with chance at most {write_value(whole.failure)}; where it does not, "
+        f"the release leaks at most {truncate(str(whole.target), _LONGEST)}."
     )
 
 
 def _rows(sample: OPS) -> str:
     """What is taken for granted about the rows of a regression."""
     return (
-        f"In {shortened(str(sample), _LONGEST)} no row has a greater leverage or signal than stated, both measured without that row, and "
+        f"In {truncate(str(sample), _LONGEST)} no row has a greater leverage or signal than stated, both measured without that row, and "
         "one sample of the posterior is released."
     )
 
@@ -125,10 +125,10 @@ _GRANTED: tuple[tuple[type, Callable[..., str]], ...] = ((NoisyMax, _scores), (P
 
 def _action(promise: Promise) -> str:
     if promise.count is None:
-        return f"Releasing the output of {shortened(promise.mechanism, _LONGEST)}"
+        return f"Releasing the output of {truncate(promise.mechanism, _LONGEST)}"
     return (
-        f"Releasing only the best of K trials of {shortened(promise.mechanism, _LONGEST)}, "
-        f"with K drawn from {shortened(promise.count, _LONGEST)} and kept secret,"
+        f"Releasing only the best of K trials of {truncate(promise.mechanism, _LONGEST)}, "
+        f"with K drawn from {truncate(promise.count, _LONGEST)} and kept secret,"
     )
 
 

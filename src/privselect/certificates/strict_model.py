@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from privselect._util.validation import shortened, shown
+from privselect._util.validation import truncate, format_value
 from privselect.errors import ParameterError
 
 _HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}  # controls, marks that turn or hide text, ends of line
@@ -35,7 +35,7 @@ def told(error: ValidationError) -> str:
     """The first complaint of pydantic, in one sentence."""
     first = error.errors(include_url=False)[0]
     # A name may be anyone's: shown without what a terminal would obey.
-    place = shortened(".".join(repr(part).strip("'\"") for part in first["loc"] if not _is_branch(part)))
+    place = truncate(".".join(repr(part).strip("'\"") for part in first["loc"] if not _is_branch(part)))
     if not place and first["type"] != "value_error":
         return first["msg"].lower()
     if first["type"] == "missing":
@@ -48,7 +48,7 @@ def told(error: ValidationError) -> str:
             return f"`{place}` {reason}"
         return reason if reason.startswith(f"`{place}`") or not place else f"`{place}`: {reason}"
     wanted = first["msg"].removeprefix("Input should be ").removeprefix("String should ")
-    return f"`{place}` must {'' if wanted.startswith(('have', 'match')) else 'be '}{wanted}, got {shown(first['input'])}"
+    return f"`{place}` must {'' if wanted.startswith(('have', 'match')) else 'be '}{wanted}, got {format_value(first['input'])}"
 
 
 def _is_branch(part: str | int) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, NoReturn
 
-from privselect._util.validation import shown
+from privselect._util.validation import format_value
 from privselect.errors import CertificateError, FieldsError
 
 MOST_BYTES = 2_000_000  # two text forms of the greatest length, and room
@@ -23,7 +23,7 @@ def read_json(text: str | bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):  # a whole number of thousands of digits; brackets in brackets in brackets
         raise CertificateError("the certificate is not JSON that a certificate could be: it nests or counts too far") from None
     if not isinstance(value, dict):
-        raise CertificateError(f"a certificate must be a JSON object, got {shown(value)}")
+        raise CertificateError(f"a certificate must be a JSON object, got {format_value(value)}")
     return value
 
 
@@ -54,6 +54,6 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
-            raise FieldsError(f"`{shown(key)[1:-1]}` stands twice in the certificate")
+            raise FieldsError(f"`{format_value(key)[1:-1]}` stands twice in the certificate")
         found[key] = value
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from privselect._util.validation import shown
+from privselect._util.validation import format_value
 from privselect.certificates.certificate import Certificate
 from privselect.certificates.recompute import check_contents, check_numbers
 from privselect.certificates.sign import check_key, is_signed
@@ -32,9 +32,9 @@ def verify(certificate: Certificate | str | bytes, *, promise_digest: str | None
     """
     wanted = None if key is None else check_key(key)
     if promise_digest is not None and not isinstance(promise_digest, str):
-        raise ParameterError(f"`promise_digest` must be the hash of a plan, got {shown(promise_digest)}")
+        raise ParameterError(f"`promise_digest` must be the hash of a plan, got {format_value(promise_digest)}")
     if not isinstance(certificate, Certificate | str | bytes):
-        raise ParameterError(f"`certificate` must be a certificate or its text, got {shown(certificate)}")
+        raise ParameterError(f"`certificate` must be a certificate or its text, got {format_value(certificate)}")
     try:
         found = certificate if isinstance(certificate, Certificate) else Certificate.from_json(certificate)
     except FieldsError as error:
@@ -60,7 +60,7 @@ def _check_origin(certificate: Certificate, promise_digest: str | None, key: str
     if certificate.hash != certificate.digest():
         yield "the hash does not belong to the content: something was changed after the certificate was made"
     if promise_digest is not None and certificate.promise.digest() != promise_digest:
-        yield f"the plan is another one: its hash is {certificate.promise.digest()}, expected was {shown(promise_digest)[1:-1]}"
+        yield f"the plan is another one: its hash is {certificate.promise.digest()}, expected was {format_value(promise_digest)[1:-1]}"
     if certificate.signature is not None and not is_signed(certificate):
         yield "the signature does not belong to the content and the key that it names"
     if key is not None and certificate.signature is None:

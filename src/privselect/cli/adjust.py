@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from privselect._util.validation import shown
+from privselect._util.validation import format_value
 from privselect.cli.options import AsJson, DeltaText
 from privselect.cli.printing import print_json, working
 from privselect.cli.reading import read_count, read_delta
@@ -88,5 +88,5 @@ def _number(name: str, text: str, whole: str | None = None, wanted: str = "a num
     except TextFormError:
         number = None
     if number is None:
-        raise ParameterError(f"`{name}` must be {wanted}, got {shown(text if whole is None else whole)}")
+        raise ParameterError(f"`{name}` must be {wanted}, got {format_value(text if whole is None else whole)}")
     return number

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from privselect._util.atomic_files import check_target
+from privselect._util.atomic_files import check_output_file
 from privselect.cli.options import AccuracyText, CountText, OptionalDelta, OptionalMechanism, PlanFile
 from privselect.cli.printing import working
 from privselect.cli.reading import read_accuracy, read_budget, read_count, read_delta, read_mechanism, read_promise
@@ -56,7 +56,7 @@ def certify(
         "not_covered": not_covered,
     }
     if out is not None:
-        check_target("out", out)  # before the work begins
+        check_output_file("out", out)  # before the work begins
 
     from privselect.certificates.certify import certify as issue
 

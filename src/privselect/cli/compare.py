@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from privselect._util.atomic_files import unwritable
+from privselect._util.atomic_files import write_error
 from privselect.cli.options import AsJson, CountText, DeltaText, MechanismText
 from privselect.cli.printing import print_json
 from privselect.cli.reading import read_count, read_delta, read_mechanism, select
@@ -30,18 +30,18 @@ def compare(
     from privselect.selection.compare import compare as compare_bounds
 
     if plot is not None:
-        from privselect._util.plot_files import check_picture
+        from privselect._util.plot_files import check_plot_file
         from privselect.selection.plots import check_axis
 
         # Refuse before the work begins what could not be drawn after it.
-        check_picture(plot)
+        check_plot_file(plot)
         axis = check_axis(chosen, over)
     comparison = compare_bounds(chosen, delta=at)
     if plot is not None:
         try:
             comparison.plot(plot, over=axis)
         except OSError as error:
-            raise unwritable("plot", plot, error) from None
+            raise write_error("plot", plot, error) from None
     if json:
         print_json(comparison.as_dict())
         return

@@ -72,11 +72,11 @@ def _draw(certificate: "Certificate", out: Path) -> None:
 
 
 def _print_bounds(certificate: "Certificate") -> None:
-    from privselect._util.rounding import shown_up
+    from privselect._util.rounding import format_up
     from privselect.text_forms import write_value
 
     total, bounds = certificate.total, certificate.bounds
     print(f"\nthe same run by other accountants, at delta {write_value(total.delta)}:")
     said = {"privselect": total.upper, "privacy profiles (paper)": bounds and bounds.paper, "Renyi DP": bounds and bounds.renyi}
     for name, epsilon in said.items():
-        print(f"  {name:26}epsilon {shown_up(epsilon, 4)}" if isinstance(epsilon, float) else f"  {name:26}{epsilon}")
+        print(f"  {name:26}epsilon {format_up(epsilon, 4)}" if isinstance(epsilon, float) else f"  {name:26}{epsilon}")

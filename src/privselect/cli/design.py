@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from privselect._util.atomic_files import unwritable
+from privselect._util.atomic_files import write_error
 from privselect.cli.options import AsJson, DeltaText, EpsilonText, MechanismText
 from privselect.cli.printing import print_json, working
 from privselect.cli.reading import read_cap, read_delta, read_epsilon, read_mean, read_mechanism, read_tau
@@ -31,9 +31,9 @@ def design(
     share, most, budget = read_tau(tau), read_cap(cap), read_mean(mean)
     base = read_mechanism(mechanism)
     if plot is not None:
-        from privselect._util.plot_files import check_picture
+        from privselect._util.plot_files import check_plot_file
 
-        check_picture(plot)  # before the work begins
+        check_plot_file(plot)  # before the work begins
 
     from privselect.planning.design.design import design as find
 
@@ -43,7 +43,7 @@ def design(
         try:
             found.plot(plot)
         except OSError as error:
-            raise unwritable("plot", plot, error) from None
+            raise write_error("plot", plot, error) from None
     if json:
         print_json(found.as_dict())
         return

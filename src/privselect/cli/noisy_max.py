@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from privselect._util.atomic_files import unwritable
+from privselect._util.atomic_files import write_error
 from privselect.cli.options import AsJson, DeltaText
 from privselect.cli.printing import print_answer, print_json, working
 from privselect.cli.reading import read_delta, read_noise, read_whole
@@ -39,15 +39,15 @@ def noisy_max(
 
     mechanism = NoisyMax(added, m=scores, rounds=times, changes=moved, monotone=monotone)
     if plot is not None:
-        from privselect._util.plot_files import check_picture
+        from privselect._util.plot_files import check_plot_file
         from privselect.noisy_max.plots import draw
 
-        check_picture(plot)  # before the work begins
+        check_plot_file(plot)  # before the work begins
         try:
             with working("drawing"):
                 draw(mechanism, delta=at, path=plot)
         except OSError as error:
-            raise unwritable("plot", plot, error) from None
+            raise write_error("plot", plot, error) from None
     answer, bounds = mechanism.epsilon_at(at), mechanism.bounds(at)
     if json:
         asked = {"noise": str(added), "m": scores, "rounds": times, "changes": moved, "monotone": monotone}

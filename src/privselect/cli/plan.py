@@ -38,9 +38,9 @@ def plan(
     if file is None and (missing := next((name for name, value in options.items() if value is None), None)):
         raise ParameterError(f"a plan needs --mechanism, --epsilon and --delta, or a plan file, got no {missing}")
     if out is not None:
-        from privselect._util.atomic_files import check_target
+        from privselect._util.atomic_files import check_output_file
 
-        check_target("out", out, (".toml",))  # before the work begins
+        check_output_file("out", out, (".toml",))  # before the work begins
     read = None
     if file is not None:
         from privselect.planning.plan_file import read_plan

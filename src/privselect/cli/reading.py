@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from privselect._util.validation import ACCURACIES, NON_NEGATIVE, OPEN_UNIT, POSITIVE, REAL, Range, shown, whole
+from privselect._util.validation import ACCURACY_RANGE, NON_NEGATIVE, OPEN_UNIT, POSITIVE, REAL, Range, format_value, integer_range
 from privselect.errors import ParameterError, TextFormError
-from privselect.text_forms import parse, read_number
+from privselect.text_forms import parse, parse_parameter
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,27 +20,27 @@ if TYPE_CHECKING:
 
 def read_delta(text: str) -> float:
     """``--delta``."""
-    return read_number("delta", text, OPEN_UNIT)
+    return parse_parameter("delta", text, OPEN_UNIT)
 
 
 def read_epsilon(text: str) -> float:
     """``--epsilon``."""
-    return read_number("epsilon", text, REAL)
+    return parse_parameter("epsilon", text, REAL)
 
 
 def read_budget(text: str | None, allowed: Range = NON_NEGATIVE) -> float | None:
     """``--epsilon`` as a budget, which may be left out."""
-    return None if text is None else read_number("epsilon", text, allowed)
+    return None if text is None else parse_parameter("epsilon", text, allowed)
 
 
 def read_accuracy(text: str | None) -> float | None:
     """``--accuracy``, which may be left out."""
-    return None if text is None else read_number("accuracy", text, ACCURACIES)
+    return None if text is None else parse_parameter("accuracy", text, ACCURACY_RANGE)
 
 
 def read_tau(text: str) -> float:
     """``--tau``."""
-    return read_number("tau", text, OPEN_UNIT)
+    return parse_parameter("tau", text, OPEN_UNIT)
 
 
 def read_cap(text: str) -> int:
@@ -50,12 +50,12 @@ def read_cap(text: str) -> int:
 
 def read_whole(name: str, text: str) -> int:
     """An option that is a whole number of at least 1; what it is for sets its other end."""
-    return int(read_number(name, text, whole(1)))
+    return int(parse_parameter(name, text, integer_range(1)))
 
 
 def read_mean(text: str | None) -> float | None:
     """``--mean``, which may be left out."""
-    return None if text is None else read_number("mean", text, POSITIVE)
+    return None if text is None else parse_parameter("mean", text, POSITIVE)
 
 
 def read_mechanism(text: str) -> Mechanism:
@@ -91,7 +91,7 @@ def read_closed_plan(file: Path) -> PlanFile:
 
     plan = read_plan(file)
     if plan.is_open:
-        raise ParameterError(f"the plan must have no ? left: solve for it with `privselect plan {file} --out FILE`, got {shown(str(file))}")
+        raise ParameterError(f"the plan must have no ? left: solve for it with `privselect plan {file} --out FILE`, got {format_value(str(file))}")
     return plan
 
 
@@ -115,8 +115,8 @@ def _kind(described: object) -> str:
 
 
 def _closed(described: object) -> object:
-    from privselect.open_spec import Sketch
+    from privselect.open_spec import OpenSpec
 
-    if isinstance(described, Sketch):
-        raise TextFormError(f"a ? can be solved for by `privselect plan` alone, got {shown(described)}")
+    if isinstance(described, OpenSpec):
+        raise TextFormError(f"a ? can be solved for by `privselect plan` alone, got {format_value(described)}")
     return described

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from privselect._util.validation import whole
-from privselect.text_forms import read_number
+from privselect._util.validation import integer_range
+from privselect.text_forms import parse_parameter
 
 Port = Annotated[str, typer.Option("--port", metavar="P", help="The port; 0 takes any free one.")]
 Host = Annotated[
@@ -16,7 +16,7 @@ Host = Annotated[
 ]
 Open = Annotated[bool, typer.Option("--open", help="Open the page in the browser.")]
 
-_PORTS = whole(0, 65_535)
+_PORTS = integer_range(0, 65_535)
 
 
 def serve(port: Port = "8765", host: Host = "127.0.0.1", open_page: Open = False) -> None:
@@ -24,7 +24,7 @@ def serve(port: Port = "8765", host: Host = "127.0.0.1", open_page: Open = False
     from privselect.web.server import LOCAL
     from privselect.web.server import serve as run
 
-    number = int(read_number("port", port, _PORTS))
+    number = int(parse_parameter("port", port, _PORTS))
 
     def ready(address: str) -> None:
         print(f"the planner is at {address}; end it with Ctrl-C")

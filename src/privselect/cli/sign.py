@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from privselect._util.atomic_files import check_target
+from privselect._util.atomic_files import check_output_file
 from privselect.errors import ParameterError
 
 CertificateFile = Annotated[Path | None, typer.Argument(metavar="FILE", help="The certificate to sign.")]
@@ -28,7 +28,7 @@ def sign(file: CertificateFile = None, key_file: KeyFile = None, new_key: NewKey
 
         print(f"public key: {make_key(new_key)}")
     if file is not None:
-        _sign(file, key, check_target("out", file if out is None else out))
+        _sign(file, key, check_output_file("out", file if out is None else out))
 
 
 def _sign(file: Path, key: Path, target: Path) -> None:

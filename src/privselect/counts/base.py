@@ -8,9 +8,9 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from privselect._util.validation import PROBABILITY, UNIT, check_array, check_number, parameter, whole
+from privselect._util.validation import PROBABILITY, UNIT, check_array, check_number, parameter, integer_range
 from privselect.errors import ParameterError
-from privselect.text_forms import Described
+from privselect.text_forms import Spec
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 
     from privselect._util.random_bits import Entropy
 
-LARGEST = 10**15  # whole numbers up to here are floats too, with digits to spare for their halves and products
+LARGEST_COUNT = 10**15  # whole numbers up to here are floats too, with digits to spare for their halves and products
 _SYSTEM = random.SystemRandom()
 
 
 @dataclass(frozen=True, slots=True)
-class Count(Described):
+class Count(Spec):
     """The law of K, the number of trials: public, independent of the data; a drawn K is secret for ever.
 
     ``cap=n`` conditions the law on K <= n; the other parameters keep naming the uncapped law.
     """
 
-    cap: int | None = parameter(whole(1, LARGEST), default=None, kw_only=True)
+    cap: int | None = parameter(integer_range(1, LARGEST_COUNT), default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        Described.__post_init__(self)  # by name: super() does not know the class that slots=True makes anew
+        Spec.__post_init__(self)  # by name: super() does not know the class that slots=True makes anew
         self._check()
 
     def _check(self) -> None:

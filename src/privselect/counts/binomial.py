@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from privselect._util.validation import PROBABILITY, parameter, whole
-from privselect.counts.base import LARGEST
+from privselect._util.validation import PROBABILITY, parameter, integer_range
+from privselect.counts.base import LARGEST_COUNT
 from privselect.counts.capped import Conditioned
 from privselect.counts.log_tails import log_betainc, log_binomial_term
 from privselect.counts.sampling.pmf_ratios import Terms
@@ -28,7 +28,7 @@ class Binomial(Conditioned):
     """K ~ Binomial(n, p): ``P(k) = C(n,k) p^k (1-p)^(n-k)`` and ``phi'(1-u) = n p (1 - p u)^(n-1)``."""
 
     text_name: ClassVar[str] = "binomial"
-    n: int = parameter(whole(1, LARGEST), leaks="mostly more")
+    n: int = parameter(integer_range(1, LARGEST_COUNT), leaks="mostly more")
     p: float = parameter(PROBABILITY, leaks="more")
 
     def _support(self) -> tuple[int, int | None]:

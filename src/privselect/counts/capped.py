@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privselect._util.validation import as_floats
+from privselect._util.validation import as_float_array
 from privselect.counts.base import Count
 from privselect.counts.pmf_table import Table
 from privselect.counts.sampling.sampler import Sampler
@@ -119,7 +119,7 @@ class Conditioned(Count):
 
     def log_pmf(self, k: ArrayLike) -> NDArray[np.float64]:
         """``log P(K = k)``, minus infinity where k cannot be drawn."""
-        array = as_floats("k", k, "a number")
+        array = as_float_array("k", k, "a number")
         flat, table, top = array.reshape(-1), self._table(), self.largest
         if table is not None:
             return table.log_pmf(flat).reshape(array.shape)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from privselect._util.validation import as_floats, check_exact, check_number, shortened, shown, shown_beside_one, whole
-from privselect.counts.base import LARGEST, Count
+from privselect._util.validation import as_float_array, check_fraction, check_number, truncate, format_value, format_sum_near_one, integer_range
+from privselect.counts.base import LARGEST_COUNT, Count
 from privselect.counts.pmf_table import Table
 from privselect.counts.sampling.sampler import Sampler
 from privselect.errors import ParameterError
@@ -75,7 +75,7 @@ class Finite(Count):
 
     def log_pmf(self, k: ArrayLike) -> NDArray[np.float64]:
         """``log P(K = k)``, minus infinity where k cannot be drawn."""
-        return _table_of(self).log_pmf(as_floats("k", k, "a number"))
+        return _table_of(self).log_pmf(as_float_array("k", k, "a number"))
 
     def expected(self) -> float:
         """``E K``, after the cap."""
@@ -86,7 +86,7 @@ class Finite(Count):
         kept = self._kept()
         sums = list(accumulate(weight for _, weight in kept))
         # Here ties are decided exactly, q standing for the decimal it is written as.
-        return kept[bisect_left(sums, check_exact("q", q) * sums[-1])][0]
+        return kept[bisect_left(sums, check_fraction("q", q) * sums[-1])][0]
 
     def _draw(self, entropy: Entropy) -> int:
         return _sampler_of(self).draw(entropy)
@@ -96,23 +96,23 @@ def _whole_weights(pmf: object) -> Weights:
     table = _as_table(pmf)
     exact: dict[int, Fraction] = {}
     for k, weight in table.items():
-        value = check_exact("weight", weight)
+        value = check_fraction("weight", weight)
         if value < 0:
-            raise ParameterError(f"each weight of a pmf must be >= 0, got {shown(weight)}")
+            raise ParameterError(f"each weight of a pmf must be >= 0, got {format_value(weight)}")
         if value > _LARGEST_SUM:
-            raise ParameterError(f"each weight of a pmf must be at most 1e300, got {shown(weight)}")
-        exact[int(check_number("k", k, whole(0, LARGEST)))] = value
+            raise ParameterError(f"each weight of a pmf must be at most 1e300, got {format_value(weight)}")
+        exact[int(check_number("k", k, integer_range(0, LARGEST_COUNT)))] = value
     if not any(weight and k for k, weight in exact.items()):
-        raise ParameterError(f"a pmf must give some k >= 1 a positive weight, got {shortened(write_value(dict(table)), 60)}")
+        raise ParameterError(f"a pmf must give some k >= 1 a positive weight, got {truncate(write_value(dict(table)), 60)}")
     total = sum(exact.values(), Fraction(0))
     if total != 1 and any(weight.denominator > 1 for weight in exact.values()):
-        raise ParameterError(f"a pmf must sum to 1, got {shown_beside_one(total)}")
+        raise ParameterError(f"a pmf must sum to 1, got {format_sum_near_one(total)}")
     shared = math.lcm(*(weight.denominator for weight in exact.values()))
     weights = {k: int(weight * shared) for k, weight in sorted(exact.items()) if weight}
     divisor = math.gcd(*weights.values())
     parts = sum(weights.values()) // divisor
     if parts > _LARGEST_SUM:
-        raise ParameterError(f"the weights of a pmf, as whole numbers in lowest terms, must sum to at most 1e300, got {shown(parts)}")
+        raise ParameterError(f"the weights of a pmf, as whole numbers in lowest terms, must sum to at most 1e300, got {format_value(parts)}")
     return tuple((k, weight // divisor) for k, weight in weights.items())
 
 
@@ -125,7 +125,7 @@ def _as_table(pmf: object) -> Mapping[Any, Any]:
         if len(table) == len(pmf):
             return table
     if not isinstance(pmf, Mapping):
-        raise ParameterError(f"`pmf` must be a table such as {{0: 1, 5: 9}}, got {shown(pmf)}")
+        raise ParameterError(f"`pmf` must be a table such as {{0: 1, 5: 9}}, got {format_value(pmf)}")
     return pmf
 
 

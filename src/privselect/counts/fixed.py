@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from privselect._util.validation import as_floats, parameter, whole
-from privselect.counts.base import LARGEST, Count
+from privselect._util.validation import as_float_array, parameter, integer_range
+from privselect.counts.base import LARGEST_COUNT, Count
 from privselect.errors import ParameterError
 from privselect.text_forms import register
 
@@ -25,7 +25,7 @@ class Fixed(Count):
     """K = k always: ``phi'(1-u) = k (1-u)^(k-1)``."""
 
     text_name: ClassVar[str] = "fixed"
-    k: int = parameter(whole(1, LARGEST), leaks="mostly more")
+    k: int = parameter(integer_range(1, LARGEST_COUNT), leaks="mostly more")
 
     def _check(self) -> None:
         if self.cap is not None and self.cap < self.k:
@@ -45,7 +45,7 @@ class Fixed(Count):
 
     def log_pmf(self, k: ArrayLike) -> NDArray[np.float64]:
         """``log P(K = k)``, minus infinity where k cannot be drawn."""
-        return np.where(as_floats("k", k, "a number") == self.k, 0.0, -np.inf)
+        return np.where(as_float_array("k", k, "a number") == self.k, 0.0, -np.inf)
 
     def expected(self) -> float:
         """``E K = k``."""

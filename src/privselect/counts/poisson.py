@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from privselect._util.validation import Range, parameter
-from privselect.counts.base import LARGEST
+from privselect.counts.base import LARGEST_COUNT
 from privselect.counts.capped import Conditioned
 from privselect.counts.log_tails import log_gammaincc, log_poisson_term
 from privselect.counts.sampling.pmf_ratios import Terms
@@ -28,7 +28,7 @@ class Poisson(Conditioned):
     """K ~ Poisson(mean): ``P(k) = e^-m m^k / k!`` and ``phi'(1-u) = m e^{-m u}``."""
 
     text_name: ClassVar[str] = "poisson"
-    mean: float = parameter(Range(0.0, float(LARGEST), low_open=True, high_open=False), leaks="more")
+    mean: float = parameter(Range(0.0, float(LARGEST_COUNT), low_open=True, high_open=False), leaks="more")
 
     def _support(self) -> tuple[int, int | None]:
         return 0, None

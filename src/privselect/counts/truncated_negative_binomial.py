@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from privselect._util.validation import Range
-from privselect.counts.base import LARGEST
+from privselect.counts.base import LARGEST_COUNT
 from privselect.counts.capped import Conditioned
 from privselect.counts.log_tails import log_betainc, log_binomial_term
 from privselect.counts.sampling.pmf_ratios import Terms
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 _SMALLEST_GAMMA = 1e-100  # K is about 1/gamma now and then; beyond this it is no number of anything
-MEAN = Range(1.0, float(LARGEST), high_open=False)
+MEAN = Range(1.0, float(LARGEST_COUNT), high_open=False)
 GAMMA = Range(_SMALLEST_GAMMA, 1.0, high_open=False)
 _SUMMED = 4096  # P(K <= k) is a plain sum up to here
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privselect._util.validation import POSITIVE, PROBABILITY, check_number, shown
+from privselect._util.validation import POSITIVE, PROBABILITY, check_number, format_value
 from privselect.errors import MissingExtraError, NotCoveredError, ParameterError
 from privselect.integrations.outward import float_above
 from privselect.mechanisms import Pure
@@ -71,12 +71,12 @@ def mechanism_from_estimator(estimator: Any) -> Mechanism:
     if not (estimator.random_state is None or isinstance(estimator.random_state, np.random.RandomState)):
         raise ParameterError(
             "`random_state` must be None or a RandomState, as noise from a seed that is known hides nothing, "
-            f"got {shown(estimator.random_state)}"
+            f"got {format_value(estimator.random_state)}"
         )
     for name, options in model.allowed.items():
         value = getattr(estimator, name)
         if not any(value is option for option in options):
-            raise NotCoveredError(f"`{name}` must be {' or '.join(map(str, options))}, got {shown(value)}: {_ALLOWED_BECAUSE[name]}")
+            raise NotCoveredError(f"`{name}` must be {' or '.join(map(str, options))}, got {format_value(value)}: {_ALLOWED_BECAUSE[name]}")
     return Pure(epsilon=float_above(Fraction(epsilon) * model.times(estimator)), neighbours=REPLACE_ONE)
 
 
@@ -121,7 +121,7 @@ def _model(estimator: Any) -> _Model:
     kind = type(estimator)
     name = _name(estimator)
     if not name.startswith(_PACKAGE):
-        raise ParameterError(f"`estimator` must be an estimator of diffprivlib.models, got {shown(name)}")
+        raise ParameterError(f"`estimator` must be an estimator of diffprivlib.models, got {format_value(name)}")
     try:
         installed = version("diffprivlib")
     except PackageNotFoundError:
@@ -131,7 +131,7 @@ def _model(estimator: Any) -> _Model:
     if kind.__qualname__ in _REFUSED:
         raise NotCoveredError(f"{kind.__qualname__} of diffprivlib is refused: {_REFUSED[kind.__qualname__]}")
     if name not in _KNOWN:
-        raise NotCoveredError(f"{shown(name)} is not known; known are {', '.join(known.rpartition('.')[2] for known in _KNOWN)}")
+        raise NotCoveredError(f"{format_value(name)} is not known; known are {', '.join(known.rpartition('.')[2] for known in _KNOWN)}")
     if "n_features_in_" in vars(estimator):
         raise ParameterError(
             "`estimator` must not be fitted yet: a fit may have written bounds of the data into its parameters; make a new one"
@@ -151,11 +151,11 @@ def _bounds(estimator: Any) -> tuple[Floats, Floats]:
     except (TypeError, ValueError):
         fits = False
     if not fits:
-        raise ParameterError(f"`bounds` must be a tuple (min, max) with min < max, numbers or one for each feature, got {shown(given)}")
+        raise ParameterError(f"`bounds` must be a tuple (min, max) with min < max, numbers or one for each feature, got {format_value(given)}")
     alike = np.allclose(lower, lower.min()) and np.allclose(upper, upper.max())
     if alike and not (np.all(lower == lower[0]) and np.all(upper == upper[0])):
         # diffprivlib then clips every feature to the widest of them, and scales the noise by each one's own.
-        raise NotCoveredError(f"`bounds` must be the same for all features or differ by more than 1e-5 of themselves, got {shown(given)}")
+        raise NotCoveredError(f"`bounds` must be the same for all features or differ by more than 1e-5 of themselves, got {format_value(given)}")
     return lower, upper
 
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from privselect._util.validation import ACCURACIES, OPEN_UNIT, REAL, Range, check_array, check_number, shown, whole
+from privselect._util.validation import ACCURACY_RANGE, OPEN_UNIT, REAL, Range, check_array, check_number, format_value, integer_range
 from privselect.errors import AccuracyError
 from privselect.interval import Interval
 from privselect.mechanisms.neighbours import ANY, check_relation
 from privselect.pairs.compose import ACCURACY, Step
 from privselect.pairs.envelope import one_per_order
 from privselect.pairs.renyi import renyi_of_pair
-from privselect.text_forms import Described
+from privselect.text_forms import Spec
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
 MOST_RUNS = 10**9
 _MOST_CARE = 2e-6  # the accuracy that is tried last where a coarser one was asked for and missed
-_ORDERS, _RUNS = Range(1.0, math.inf, low_open=True), whole(1, MOST_RUNS)
+_ORDERS, _RUNS = Range(1.0, math.inf, low_open=True), integer_range(1, MOST_RUNS)
 
 
-class Mechanism(Described):
+class Mechanism(Spec):
     """A frozen description of something private.
 
     A subclass says which pairs dominate it (:meth:`_make_brackets`); everything else follows from them.
@@ -104,7 +104,7 @@ class Mechanism(Described):
 
         Quicker, proved from both sides all the same, and not refused where the ends stay further apart.
         """
-        return self._epsilon_within(check_array("delta", delta, OPEN_UNIT), check_number("accuracy", accuracy, ACCURACIES))
+        return self._epsilon_within(check_array("delta", delta, OPEN_UNIT), check_number("accuracy", accuracy, ACCURACY_RANGE))
 
     def _epsilon_within(self, delta: Floats, accuracy: float) -> Interval:
         brackets = self.brackets_within(accuracy)
@@ -138,7 +138,7 @@ class StatedMechanism(Mechanism):
     neighbours: str = field(default=ANY, kw_only=True)
 
     def __post_init__(self) -> None:
-        Described.__post_init__(self)
+        Spec.__post_init__(self)
         check_relation(self.neighbours)
 
 
@@ -149,7 +149,7 @@ def _cached_brackets(mechanism: Mechanism, accuracy: float) -> tuple[Bracket, ..
 
 def check_accuracy(accuracy: float | None) -> float | None:
     """How far the ends of an epsilon may be apart, relative."""
-    return None if accuracy is None else check_number("accuracy", accuracy, ACCURACIES)
+    return None if accuracy is None else check_number("accuracy", accuracy, ACCURACY_RANGE)
 
 
 def reached(find: Callable[[float], Interval], accuracy: float | None) -> Interval:
@@ -160,7 +160,7 @@ def reached(find: Callable[[float], Interval], accuracy: float | None) -> Interv
     for care in sorted({accuracy, 0.3 * accuracy, min(accuracy, _MOST_CARE)}, reverse=True):
         found = find(care)
         if found.lower is None:
-            raise AccuracyError(f"an `accuracy` of {shown(accuracy)} cannot be promised where no lower end is proved")
+            raise AccuracyError(f"an `accuracy` of {format_value(accuracy)} cannot be promised where no lower end is proved")
         lower, upper = np.asarray(found.lower), np.asarray(found.upper)
         with np.errstate(divide="ignore", invalid="ignore"):
             gaps.append(float(np.where(upper == lower, 0.0, upper / lower - 1.0).max()))
@@ -170,7 +170,7 @@ def reached(find: Callable[[float], Interval], accuracy: float | None) -> Interv
             break
     best = min(gaps)
     named = "none can" if math.isinf(best) else f"{best + 0.05 * 10.0 ** math.floor(math.log10(best)):.1e} can"  # rounded up
-    raise AccuracyError(f"an `accuracy` of {shown(accuracy)} in epsilon cannot be reached here; {named}")
+    raise AccuracyError(f"an `accuracy` of {format_value(accuracy)} in epsilon cannot be reached here; {named}")
 
 
 def greatest(uppers: list[Floats], lowers: list[Floats]) -> Interval:

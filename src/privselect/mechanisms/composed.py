@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from privselect._util.validation import check_several, parameter, shown, whole
+from privselect._util.validation import check_sequence, parameter, format_value, integer_range
 from privselect.errors import ParameterError
 from privselect.mechanisms.base import MOST_RUNS, Mechanism
 from privselect.mechanisms.gaussian import Gaussian, cell_for, gaussian_bracket, gaussian_step
@@ -37,21 +37,21 @@ class Composed(Mechanism):
     text_name = "composed"
 
     parts: tuple[Mechanism, ...] = field(metadata={"variadic": True})
-    times: int = parameter(whole(1, MOST_RUNS), default=1, kw_only=True, leaks="more")
+    times: int = parameter(integer_range(1, MOST_RUNS), default=1, kw_only=True, leaks="more")
 
     def __post_init__(self) -> None:
-        parts = (self.parts,) if isinstance(self.parts, Mechanism) else check_several("parts", self.parts, "mechanisms")
+        parts = (self.parts,) if isinstance(self.parts, Mechanism) else check_sequence("parts", self.parts, "mechanisms")
         if not parts:
             raise ParameterError("`composed` needs at least one part such as gaussian(sigma=4), got none")
         for part in parts:
             if not isinstance(part, Mechanism):
-                raise ParameterError(f"`composed` needs parts that are mechanisms, got {shown(part)}")
+                raise ParameterError(f"`composed` needs parts that are mechanisms, got {format_value(part)}")
         object.__setattr__(self, "parts", parts)
         Mechanism.__post_init__(self)
         agreed((part.neighbours, part) for part in parts)  # refuse at once what does not fit together
         runs = sum(count for _, count in self.as_parts())
         if runs > MOST_RUNS:
-            raise ParameterError(f"`composed` takes at most {MOST_RUNS} steps in all, got {shown(runs)}")
+            raise ParameterError(f"`composed` takes at most {MOST_RUNS} steps in all, got {format_value(runs)}")
 
     @property
     def neighbours(self) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from privselect._util.validation import UNIT, check_number, check_several, shown
+from privselect._util.validation import UNIT, check_number, check_sequence, format_value
 from privselect.errors import ParameterError
 from privselect.mechanisms.base import StatedMechanism
 from privselect.mechanisms.stated_guarantees import POINT_EPSILON
@@ -34,7 +34,7 @@ class Curve(StatedMechanism):
 
     def __post_init__(self) -> None:
         StatedMechanism.__post_init__(self)
-        entries = tuple(_point(entry) for entry in check_several("points", self.points, _WANTED))
+        entries = tuple(_point(entry) for entry in check_sequence("points", self.points, _WANTED))
         object.__setattr__(self, "points", entries)
         if not entries:
             raise ParameterError("`curve` needs at least one (epsilon, delta, delta), got none")
@@ -60,5 +60,5 @@ def _point(entry: Any) -> tuple[float, float, float]:
     try:
         epsilon, removing, adding = entry
     except (TypeError, ValueError):
-        raise ParameterError(f"each point must be a triple (epsilon, delta of removing, delta of adding), got {shown(entry)}") from None
+        raise ParameterError(f"each point must be a triple (epsilon, delta of removing, delta of adding), got {format_value(entry)}") from None
     return check_number("epsilon", epsilon, POINT_EPSILON), check_number("delta", removing, UNIT), check_number("delta", adding, UNIT)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from privselect._util.random_bits import below, decays
+from privselect._util.random_bits import uniform_below, bernoulli_exp
 
 if TYPE_CHECKING:
     from privselect._util.random_bits import Entropy
@@ -21,7 +21,7 @@ def discrete_gaussian(sigma: float, entropy: Entropy) -> int:
     scale = int(sigma) + 1
     while True:
         k = discrete_laplace(scale, entropy)
-        if decays((abs(k) - square / scale) ** 2 / (2 * square), entropy):
+        if bernoulli_exp((abs(k) - square / scale) ** 2 / (2 * square), entropy):
             return k
 
 
@@ -33,11 +33,11 @@ def discrete_laplace(scale: int | Fraction, entropy: Entropy) -> int:
     """
     width, sizes = Fraction(scale).as_integer_ratio()
     while True:
-        rest = below(width, entropy)
-        if not decays(Fraction(rest, width), entropy):
+        rest = uniform_below(width, entropy)
+        if not bernoulli_exp(Fraction(rest, width), entropy):
             continue
         size = rest
-        while decays(Fraction(1), entropy):
+        while bernoulli_exp(Fraction(1), entropy):
             size += width
         size //= sizes
         negative = bool(entropy.getrandbits(1))

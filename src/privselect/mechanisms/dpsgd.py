@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privselect._util.validation import POSITIVE, PROBABILITY, parameter, whole
+from privselect._util.validation import POSITIVE, PROBABILITY, parameter, integer_range
 from privselect.mechanisms.base import MOST_RUNS, Mechanism, check_orders
 from privselect.mechanisms.composed import composed_brackets
 from privselect.mechanisms.gaussian import CELL, Gaussian, normal_cells
@@ -51,7 +51,7 @@ class DPSGD(Mechanism):
 
     noise_multiplier: float = parameter(POSITIVE, leaks="less")
     sampling_probability: float = parameter(PROBABILITY, leaks="more")
-    steps: int = parameter(whole(1, MOST_RUNS), leaks="more")
+    steps: int = parameter(integer_range(1, MOST_RUNS), leaks="more")
 
     @property
     def neighbours(self) -> str:

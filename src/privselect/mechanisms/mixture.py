@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, cast
 
-from privselect._util.validation import check_exact, check_several, shown, shown_beside_one
+from privselect._util.validation import check_fraction, check_sequence, format_value, format_sum_near_one
 from privselect.errors import ParameterError
 from privselect.mechanisms.base import Mechanism
 from privselect.mechanisms.neighbours import agreed
@@ -34,12 +34,12 @@ class Mixture(Mechanism):
     parts: tuple[Weighted, ...] = field(metadata={"variadic": True})
 
     def __post_init__(self) -> None:
-        parts = tuple(_part(entry) for entry in check_several("parts", self.parts, "pairs (weight, mechanism)"))
+        parts = tuple(_part(entry) for entry in check_sequence("parts", self.parts, "pairs (weight, mechanism)"))
         if not parts:
             raise ParameterError("`mixture` needs at least one part such as 1*gaussian(sigma=4), got none")
         total = sum((part.weight for part in parts), Fraction(0))
         if total != 1:
-            raise ParameterError(f"`mixture` needs weights that sum to 1, got {shown_beside_one(total)}")
+            raise ParameterError(f"`mixture` needs weights that sum to 1, got {format_sum_near_one(total)}")
         object.__setattr__(self, "parts", parts)
         agreed((mechanism.neighbours, mechanism) for _, mechanism in self.weighted)  # refuse at once what does not fit together
 
@@ -76,12 +76,12 @@ def _part(entry: Any) -> Weighted:
         try:
             weight, thing = entry
         except (TypeError, ValueError):
-            raise ParameterError(f"`mixture` needs parts of the form weight * mechanism, got {shown(entry)}") from None
-    exact = check_exact("weight", weight)
+            raise ParameterError(f"`mixture` needs parts of the form weight * mechanism, got {format_value(entry)}") from None
+    exact = check_fraction("weight", weight)
     if not 0 < exact <= 1:
-        raise ParameterError(f"`mixture` needs weights in (0, 1], got {shown(weight)}")
+        raise ParameterError(f"`mixture` needs weights in (0, 1], got {format_value(weight)}")
     if exact.denominator > _FINEST:
-        raise ParameterError(f"`mixture` needs weights with a denominator of at most 1e300, got {shown(weight)}")
+        raise ParameterError(f"`mixture` needs weights with a denominator of at most 1e300, got {format_value(weight)}")
     if not isinstance(thing, Mechanism):
-        raise ParameterError(f"`mixture` needs parts that are mechanisms, got {shown(thing)}")
+        raise ParameterError(f"`mixture` needs parts that are mechanisms, got {format_value(thing)}")
     return Weighted(exact, thing)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from privselect._util.validation import shown
+from privselect._util.validation import format_value
 from privselect.errors import NeighbourError, ParameterError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ RELATIONS = (ANY, ADD_REMOVE, REPLACE_ONE)
 def check_relation(value: Any) -> str:
     """``value`` if it is a known relation, or one clear sentence."""
     if not isinstance(value, str) or value not in RELATIONS:
-        raise ParameterError(f"`neighbours` must be one of {', '.join(RELATIONS)}, got {shown(value)}")
+        raise ParameterError(f"`neighbours` must be one of {', '.join(RELATIONS)}, got {format_value(value)}")
     return str(value)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privselect._util.validation import check_several, shown
+from privselect._util.validation import check_sequence, format_value
 from privselect.errors import NeighbourError, ParameterError
 from privselect.mechanisms.base import Mechanism, greatest
 from privselect.mechanisms.neighbours import ADD_REMOVE, REPLACE_ONE
@@ -51,12 +51,12 @@ class Disjoint(Mechanism):
     parts: tuple[Mechanism, ...] = field(metadata={"variadic": True})
 
     def __post_init__(self) -> None:
-        parts = (self.parts,) if isinstance(self.parts, Mechanism) else check_several("parts", self.parts, "mechanisms")
+        parts = (self.parts,) if isinstance(self.parts, Mechanism) else check_sequence("parts", self.parts, "mechanisms")
         if not parts:
             raise ParameterError("`disjoint` needs at least one part such as gaussian(sigma=4), got none")
         for part in parts:
             if not isinstance(part, Mechanism):
-                raise ParameterError(f"`disjoint` needs parts that are mechanisms, got {shown(part)}")
+                raise ParameterError(f"`disjoint` needs parts that are mechanisms, got {format_value(part)}")
             if part.neighbours == REPLACE_ONE:
                 raise NeighbourError(f"`disjoint` needs parts stated for {ADD_REMOVE}, as a replaced record may change parts, got {part}")
         object.__setattr__(self, "parts", parts)

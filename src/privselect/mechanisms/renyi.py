@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privselect._util.validation import NON_NEGATIVE, Range, check_number, check_several, shown
+from privselect._util.validation import NON_NEGATIVE, Range, check_number, check_sequence, format_value
 from privselect.errors import ParameterError
 from privselect.mechanisms.base import StatedMechanism, check_orders
 from privselect.mechanisms.profile_knots import falling_knots
@@ -43,7 +43,7 @@ class Renyi(StatedMechanism):
 
     def __post_init__(self) -> None:
         StatedMechanism.__post_init__(self)
-        entries = check_several("orders", self.orders, "pairs (alpha, epsilon) such as ((2, 0.1), (10, 0.6))")
+        entries = check_sequence("orders", self.orders, "pairs (alpha, epsilon) such as ((2, 0.1), (10, 0.6))")
         object.__setattr__(self, "orders", tuple(_order(entry) for entry in entries))
         if not self.orders:
             raise ParameterError("`renyi` needs at least one (alpha, epsilon), got none")
@@ -87,5 +87,5 @@ def _order(entry: Any) -> tuple[float, float]:
     try:
         alpha, epsilon = entry
     except (TypeError, ValueError):
-        raise ParameterError(f"each order must be a pair (alpha, epsilon), got {shown(entry)}") from None
+        raise ParameterError(f"each order must be a pair (alpha, epsilon), got {format_value(entry)}") from None
     return check_number("alpha", alpha, _ORDER), check_number("epsilon", epsilon, NON_NEGATIVE)

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privselect._util.validation import POSITIVE, parameter, whole
+from privselect._util.validation import POSITIVE, parameter, integer_range
 from privselect.errors import ParameterError
 from privselect.mechanisms.base import Mechanism, check_orders
 from privselect.mechanisms.gaussian import CELL, gaussian_bracket
 from privselect.mechanisms.neighbours import REPLACE_ONE
 from privselect.mechanisms.told_apart import told_apart
 from privselect.pairs import Bracket, DominatingPair, pair_from_curve
-from privselect.text_forms import Described, register
+from privselect.text_forms import Spec, register
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -47,11 +47,11 @@ class SampledGaussian(Mechanism):
     sensitivity = "clipping norm 1"
 
     noise_multiplier: float = parameter(POSITIVE, leaks="less")
-    batch_size: int = parameter(whole(1, _MOST), leaks="more")
-    records: int = parameter(whole(1, _MOST), leaks="less")
+    batch_size: int = parameter(integer_range(1, _MOST), leaks="more")
+    records: int = parameter(integer_range(1, _MOST), leaks="less")
 
     def __post_init__(self) -> None:
-        Described.__post_init__(self)
+        Spec.__post_init__(self)
         if self.batch_size > self.records:
             raise ParameterError(f"`batch_size` must be at most `records`, got {self.batch_size} of {self.records}")
 

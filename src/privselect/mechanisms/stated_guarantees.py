@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privselect._util.validation import Range, check_number, check_several, shown
+from privselect._util.validation import Range, check_number, check_sequence, format_value
 from privselect.errors import ParameterError
 from privselect.interval import Interval
 from privselect.mechanisms.base import StatedMechanism, plain
@@ -54,7 +54,7 @@ class Points(StatedPoints):
 
     def __post_init__(self) -> None:
         StatedMechanism.__post_init__(self)
-        entries = check_several("points", self.points, "pairs (epsilon, delta) such as ((0.1, 1e-3), (1, 1e-9))")
+        entries = check_sequence("points", self.points, "pairs (epsilon, delta) such as ((0.1, 1e-3), (1, 1e-9))")
         object.__setattr__(self, "points", tuple(_point(entry) for entry in entries))
         if not self.points:
             raise ParameterError("`points` needs at least one (epsilon, delta), got none")
@@ -68,5 +68,5 @@ def _point(entry: Any) -> tuple[float, float]:
     try:
         epsilon, delta = entry
     except (TypeError, ValueError):
-        raise ParameterError(f"each point must be a pair (epsilon, delta), got {shown(entry)}") from None
+        raise ParameterError(f"each point must be a pair (epsilon, delta), got {format_value(entry)}") from None
     return check_number("epsilon", epsilon, POINT_EPSILON), check_number("delta", delta, POINT_DELTA)

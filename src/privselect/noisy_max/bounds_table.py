@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from privselect._util.rounding import shown_up
+from privselect._util.rounding import format_up
 from privselect.errors import MissingExtraError
 from privselect.text_forms import write_value
 
@@ -39,7 +39,7 @@ def bounds_table(mechanism: NoisyMax, delta: float, bounds: Mapping[str, float |
     table.add_column("meaning")
     least = min((epsilon for epsilon in bounds.values() if epsilon is not None), default=math.inf)
     for name, epsilon in bounds.items():
-        shown = "-" if epsilon is None else shown_up(epsilon)
+        shown = "-" if epsilon is None else format_up(epsilon)
         quotient = "" if epsilon is None or not 0.0 < least <= epsilon < math.inf else f"{epsilon / least:.3f}"
         table.add_row(name, shown, quotient, MEANINGS[name], style="bold" if epsilon == least else None)
     return table

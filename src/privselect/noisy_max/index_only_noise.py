@@ -8,19 +8,19 @@ from dataclasses import dataclass, field
 from privselect._util.validation import Range, parameter
 from privselect.mechanisms.neighbours import ANY, check_relation
 from privselect.pairs.discretize import LARGEST_LOSS
-from privselect.text_forms import Described, register
+from privselect.text_forms import Spec, register
 
 _SCALES = Range(1.0 / LARGEST_LOSS, math.inf)
 
 
 @dataclass(frozen=True, slots=True)
-class Noise(Described):
+class Noise(Spec):
     """Noise on scores of which one record changes each by at most 1."""
 
     neighbours: str = field(default=ANY, kw_only=True)
 
     def __post_init__(self) -> None:
-        Described.__post_init__(self)
+        Spec.__post_init__(self)
         check_relation(self.neighbours)
 
 

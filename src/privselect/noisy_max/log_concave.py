@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from privselect._util.validation import shown
+from privselect._util.validation import format_value
 from privselect.errors import ParameterError, TextFormError
 from privselect.noisy_max.accounting.density_checks import check_law, lost_in_tail
 from privselect.noisy_max.index_only_noise import Noise
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from privselect.text_forms import Described
+    from privselect.text_forms import Spec
 
     Floats = NDArray[np.float64]
     Function = Callable[[Floats], Floats]
@@ -50,9 +50,9 @@ class LogConcave(Noise):
         for role in ("log_density", "distribution", "survival"):
             given = getattr(self, role)
             if not callable(given) and not (role == "survival" and given is None):
-                raise ParameterError(f"`{role}` must be a function of an array, got {shown(given)}")
+                raise ParameterError(f"`{role}` must be a function of an array, got {format_value(given)}")
         if not isinstance(self.name, str) or not self.name.isidentifier():
-            raise ParameterError(f"`name` must be a name such as logistic, got {shown(self.name)}")
+            raise ParameterError(f"`name` must be a name such as logistic, got {format_value(self.name)}")
         check_law(self.log_density, self.distribution, self.survival)
 
     @classmethod
@@ -61,14 +61,14 @@ class LogConcave(Noise):
         functions: list[Any] = [getattr(frozen, method, None) for method in ("logpdf", "cdf", "sf")]
         name = getattr(getattr(frozen, "dist", None), "name", None)
         if not all(map(callable, functions)) or not isinstance(name, str):
-            raise ParameterError(f"`frozen` must be a continuous distribution such as scipy.stats.logistic(scale=2), got {shown(frozen)}")
+            raise ParameterError(f"`frozen` must be a continuous distribution such as scipy.stats.logistic(scale=2), got {format_value(frozen)}")
         log_density, distribution, survival = functions
         if lost_in_tail(log_density, distribution, survival) is not None:
             survival = None  # many of its tails are 1 - cdf
         return cls(log_density, distribution, survival, name=name, neighbours=neighbours)
 
     @classmethod
-    def from_arguments(cls, positional: list[Any], named: dict[str, Any]) -> Described:  # noqa: ARG003 - whatever they are
+    def from_arguments(cls, positional: list[Any], named: dict[str, Any]) -> Spec:  # noqa: ARG003 - whatever they are
         """Refused: no text holds a function."""
         raise TextFormError("`log_concave` has no text form, as its density is a function: make it in Python by LogConcave(...)")
 

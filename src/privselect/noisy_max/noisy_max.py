@@ -16,7 +16,7 @@ import privselect.noisy_max.accounting.gaussian_noise
 import privselect.noisy_max.accounting.gumbel_noise
 import privselect.noisy_max.accounting.laplace_noise
 import privselect.noisy_max.accounting.log_concave_noise  # noqa: F401 - each of these makes its noise known
-from privselect._util.validation import REAL, check_array, check_truth, parameter, whole
+from privselect._util.validation import REAL, check_array, check_bool, parameter, integer_range
 from privselect.interval import Interval
 from privselect.mechanisms.base import MOST_RUNS, Mechanism, check_orders, plain
 from privselect.mechanisms.composed import composed_brackets
@@ -61,15 +61,15 @@ class NoisyMax(Mechanism):
     text_name = "noisy_max"
 
     noise: Mechanism | Noise = field(metadata={"positional": True})
-    m: int = parameter(whole(1, MOST_SCORES), leaks="more")
-    rounds: int = parameter(whole(1, MOST_RUNS), default=1, leaks="more")
-    changes: int | None = parameter(whole(1, MOST_SCORES), default=None, leaks="more")
+    m: int = parameter(integer_range(1, MOST_SCORES), leaks="more")
+    rounds: int = parameter(integer_range(1, MOST_RUNS), default=1, leaks="more")
+    changes: int | None = parameter(integer_range(1, MOST_SCORES), default=None, leaks="more")
     monotone: bool = False
 
     def __post_init__(self) -> None:
         additive(self.noise)
         Mechanism.__post_init__(self)
-        object.__setattr__(self, "monotone", check_truth("monotone", self.monotone))
+        object.__setattr__(self, "monotone", check_bool("monotone", self.monotone))
 
     @property
     def neighbours(self) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from privselect._util.validation import shown
+from privselect._util.validation import format_value
 from privselect.errors import ParameterError
 from privselect.mechanisms import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
 from privselect.mechanisms.composed import Composed
@@ -44,7 +44,7 @@ def noisy_winner(scores: Scores, noise: Mechanism | Noise, value: Mechanism, sen
     """Of one vector."""
     if not isinstance(value, Gaussian | Laplace | DiscreteGaussian | DiscreteLaplace):
         kinds = "gaussian, laplace, discrete_gaussian or discrete_laplace"
-        raise ParameterError(f"`value` must be noise that may be released, {kinds}, got {shown(value)}")
+        raise ParameterError(f"`value` must be noise that may be released, {kinds}, got {format_value(value)}")
     how, fresh = drawing(noise), drawing(value)
     mechanism = Composed((NoisyMax(noise, m=scores.values.shape[1]), value))
     unit = fresh.unit(sensitivity)

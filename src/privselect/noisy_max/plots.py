@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privselect._util.plot_files import check_picture, save_picture
-from privselect._util.plot_style import BLACK, GREY_DASHED, frame, styled
-from privselect._util.plot_style import BOUNDS as LOOKS
-from privselect._util.validation import OPEN_UNIT, check_number, shown, whole
+from privselect._util.plot_files import check_plot_file, save_plot
+from privselect._util.plot_style import BLACK, GREY_DASHED, style_axes, line_style
+from privselect._util.plot_style import BOUND_STYLES as LOOKS
+from privselect._util.validation import OPEN_UNIT, check_number, format_value, integer_range
 from privselect.errors import ParameterError
 from privselect.mechanisms.base import MOST_RUNS
 from privselect.noisy_max.noisy_max import NoisyMax
@@ -44,9 +44,9 @@ def round_curves(mechanism: NoisyMax, *, delta: float, points: int = _POINTS) ->
     ``lower`` (the two ends of the answer), and the names of the single bounds.
     """
     if not isinstance(mechanism, NoisyMax):
-        raise ParameterError(f"`mechanism` must be a noisy max, got {shown(mechanism)}")
+        raise ParameterError(f"`mechanism` must be a noisy max, got {format_value(mechanism)}")
     at = check_number("delta", delta, OPEN_UNIT)
-    places = _places(mechanism.rounds, int(check_number("points", points, whole(2, 1000))))
+    places = _places(mechanism.rounds, int(check_number("points", points, integer_range(2, 1000))))
     curves: Curves = {"rounds": list(map(float, places)), "upper": [], "lower": []}
     found = [dataclasses.replace(mechanism, rounds=rounds) for rounds in places]
     for one in found:
@@ -60,8 +60,8 @@ def round_curves(mechanism: NoisyMax, *, delta: float, points: int = _POINTS) ->
 
 def draw(mechanism: NoisyMax, *, delta: float, path: str | Path) -> None:
     """Draw :func:`round_curves` into a .png, .pdf or .svg file, which appears whole or not at all."""
-    file = check_picture(path)
-    save_picture(_figure(round_curves(mechanism, delta=delta), mechanism, delta), file)
+    file = check_plot_file(path)
+    save_plot(_figure(round_curves(mechanism, delta=delta), mechanism, delta), file)
 
 
 def _places(rounds: int, size: int) -> list[int]:
@@ -87,14 +87,14 @@ def _figure(curves: Curves, mechanism: NoisyMax, delta: float) -> Figure:
     for name, (label, style) in _STYLES.items():
         values = np.array([math.nan if value is None else value for value in curves.get(name, [])])
         if np.isfinite(values).any():
-            axes.plot(np.array(curves["rounds"]), values, label=label, **styled(style))
+            axes.plot(np.array(curves["rounds"]), values, label=label, **line_style(style))
     axes.set_xlim(curves["rounds"][0], curves["rounds"][-1])
     axes.axvline(mechanism.rounds, color="#CCCCCC", linewidth=1.0, zorder=0)
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.set_xlabel("rounds")
     axes.set_ylabel(r"$\varepsilon$")
-    frame(axes)
+    style_axes(axes)
     one_round = dataclasses.replace(mechanism, rounds=1)
     figure.suptitle(
         "\n".join([*textwrap.wrap(str(one_round), width=100, max_lines=3), f"delta = {write_value(delta)}"]), fontsize=9, x=0.01, ha="left"

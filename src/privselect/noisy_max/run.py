@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privselect._util.validation import check_number, shown, whole
+from privselect._util.validation import check_number, format_value, integer_range
 from privselect.errors import ParameterError
 from privselect.noisy_max.noisy_winner import NoisyWinner, noisy_winner
 from privselect.noisy_max.sampling.exact_argmax import winners
@@ -62,7 +62,7 @@ def report_noisy_max(  # noqa: PLR0913 - one call says all that is released
     read, single = read_scores(scores)
     rounds = _check_top(top, read.values.shape[1])
     if not isinstance(insecure_float, bool | np.bool_):
-        raise ParameterError(f"`insecure_float` must be True or False, got {shown(insecure_float)}")
+        raise ParameterError(f"`insecure_float` must be True or False, got {format_value(insecure_float)}")
     if value is not None:
         if not single or rounds > 1 or insecure_float:
             raise ParameterError("`value` goes with one vector of scores, top=1 and exact noise: ask for each vector on its own")
@@ -77,9 +77,9 @@ def report_noisy_max(  # noqa: PLR0913 - one call says all that is released
 
 
 def _check_top(top: Any, m: int) -> int:
-    rounds = int(check_number("top", top, whole(1)))
+    rounds = int(check_number("top", top, integer_range(1)))
     if rounds > m:
-        raise ParameterError(f"`top` must be at most the number of scores, {m}, got {shown(top)}")
+        raise ParameterError(f"`top` must be at most the number of scores, {m}, got {format_value(top)}")
     return rounds
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privselect._util.validation import check_exact, shown
+from privselect._util.validation import check_fraction, format_value
 from privselect.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Scores:
 def _not_whole(unit: Fraction) -> ParameterError:
     return ParameterError(
         "discrete noise needs `scores` that are whole multiples of the sensitivity, got some that are not "
-        f"(a float is the number that it is: 0.3 is no multiple of 0.1; the sensitivity is {shown(unit)})"
+        f"(a float is the number that it is: 0.3 is no multiple of 0.1; the sensitivity is {format_value(unit)})"
     )
 
 
@@ -153,7 +153,7 @@ def _exact_if_finite(entry: Real | Decimal) -> Fraction | None:
         if isinstance(entry, Rational):
             return Fraction(int(entry.numerator), int(entry.denominator))
         if isinstance(entry, Decimal):
-            return check_exact("scores", entry)
+            return check_fraction("scores", entry)
         return Fraction(*entry.as_integer_ratio())  # type: ignore[attr-defined]  # as floats of every size have it
     except (ValueError, OverflowError):  # NaN; infinity. It ends here: its text may show the score, and a context would keep it.
         return None
@@ -161,12 +161,12 @@ def _exact_if_finite(entry: Real | Decimal) -> Fraction | None:
 
 def read_sensitivity(given: Any) -> Fraction:
     """A positive number. A float is read as itself or as the decimal that it is written as, whichever is greater: the sound side."""
-    exact = check_exact("sensitivity", given)
+    exact = check_fraction("sensitivity", given)
     number = given[()] if isinstance(given, np.ndarray) else given
     if isinstance(number, float | np.floating):  # a long double too: as a float it could be less
         exact = max(exact, Fraction(*number.as_integer_ratio()))
     if exact <= 0:
-        raise ParameterError(f"`sensitivity` must be in (0, inf), got {shown(given)}")
+        raise ParameterError(f"`sensitivity` must be in (0, inf), got {format_value(given)}")
     return exact
 
 

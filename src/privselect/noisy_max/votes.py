@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from privselect._util.validation import shown
+from privselect._util.validation import format_value
 from privselect.errors import ParameterError
 from privselect.noisy_max.noisy_max import NoisyMax
 from privselect.noisy_max.sampling.exact_argmax import winners
@@ -40,7 +40,7 @@ class NoisyVotes:
         self._mechanism = NoisyMax(noise, m=m, rounds=rounds, changes=changes)
         if self._mechanism.m > _MOST_CLASSES:
             raise ParameterError(
-                f"`m` must be at most {_MOST_CLASSES} for votes that are run, as each class has its own noise, got {shown(m)}"
+                f"`m` must be at most {_MOST_CLASSES} for votes that are run, as each class has its own noise, got {format_value(m)}"
             )
         self._entropy, self._asked, self._lock = check_entropy(entropy), 0, Lock()
 
@@ -100,6 +100,6 @@ class NoisyVotes:
         scores, single = read_scores(counts, "counts")
         if not single or scores.values.shape[1] != self._mechanism.m:
             raise ParameterError(
-                f"`counts` must be one number for each of the {self._mechanism.m} classes, got shape {shown(scores.values.shape)}"
+                f"`counts` must be one number for each of the {self._mechanism.m} classes, got shape {format_value(scores.values.shape)}"
             )
         return scores

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from privselect.errors import NotCoveredError, ParameterError
 from privselect.noisy_max import NoisyMax
 from privselect.noisy_max.accounting.bounds import BOUNDS
-from privselect.open_spec import Sketch
+from privselect.open_spec import OpenSpec
 from privselect.pairs.compose import ACCURACY
 from privselect.planning.search.budget_search import AnythingMeetsItError, NothingMeetsItError, Search
 from privselect.selection.compare import composed_runs, paper, released_epsilon, renyi
@@ -30,7 +30,7 @@ def instead(asked: Question, search: Search, value: float, delta: float) -> tupl
     found: dict[str, float | None] = {}
     notes: dict[str, str] = {}
     # A mechanism that changes from step to step is composed anew each time; one that stays is not.
-    accuracy = _NARROW if isinstance(asked.mechanism, Sketch) else ACCURACY
+    accuracy = _NARROW if isinstance(asked.mechanism, OpenSpec) else ACCURACY
     for name in _names(asked, value):
         bound = _bound(asked, name, delta, accuracy)
         other = Search(bound, _axis(asked, name, search.axis), search.budget, accuracy, _NARROW, to_the_last=False)
@@ -62,7 +62,7 @@ def _axis(asked: Question, name: str, axis: Axis) -> Axis:
 def _start_for(asked: Question, name: str, search: Search, value: float) -> float:
     """The exact solution; for a mechanism released many times, about where it costs as much: epsilon grows with the root of the runs."""
     count = asked.parts(value)[1]
-    if name != "composition" or count is None or not isinstance(asked.mechanism, Sketch):
+    if name != "composition" or count is None or not isinstance(asked.mechanism, OpenSpec):
         return value
     grown = max(0.5 * math.sqrt(composed_runs(count)), 1.0)
     return search.axis.value(search.axis.place(value) + search.axis.towards_safe * math.log(grown) / search.elasticity)

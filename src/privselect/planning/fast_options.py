@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from privselect._util.validation import ACCURACIES, REAL, check_number
+from privselect._util.validation import ACCURACY_RANGE, REAL, check_number
 
 if TYPE_CHECKING:
     from privselect.planning.search.search_range import Axis
@@ -28,7 +28,7 @@ class Quickly:
     most: float | None = None
 
     def __post_init__(self) -> None:
-        check_number("accuracy", self.accuracy, ACCURACIES)
+        check_number("accuracy", self.accuracy, ACCURACY_RANGE)
         for name in ("near", "most"):
             if (given := getattr(self, name)) is not None:
                 check_number(name, given, REAL)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from privselect._util.validation import shown
+from privselect._util.validation import format_value
 from privselect.counts.base import Count
 from privselect.errors import ParameterError, TextFormError
 from privselect.mechanisms.base import Mechanism
-from privselect.open_spec import Hole, Sketch
+from privselect.open_spec import OpenParameter, OpenSpec
 from privselect.planning.search.search_range import Axis, axis_of
 from privselect.selection import Selection
 from privselect.text_forms import parse
@@ -22,9 +22,9 @@ _FINEST = 1e-6  # of a logarithm: how near to the end of what is allowed a searc
 class Question:
     """A mechanism and a law of K (None: one trial), one of them a sketch."""
 
-    mechanism: Mechanism | Sketch
-    count: Count | Sketch | None
-    hole: Hole
+    mechanism: Mechanism | OpenSpec
+    count: Count | OpenSpec | None
+    hole: OpenParameter
 
     def parts(self, value: float) -> Parts:
         """Both, with ``value`` in place of the unknown."""
@@ -68,27 +68,27 @@ class Question:
 def question(mechanism: object, count: object = None) -> Question:
     """The question that two descriptions ask, each an object, a sketch or a text; refused unless exactly one number is open."""
     trial, law = read_mechanism(mechanism), None if count is None else read_count(count)
-    holes = [hole for part in (trial, law) if isinstance(part, Sketch) for hole in part.holes]
+    holes = [hole for part in (trial, law) if isinstance(part, OpenSpec) for hole in part.holes]
     if len(holes) != 1:
         asked = str(trial) if law is None else f"{trial} and {law}"
         found = "none" if not holes else f"{len(holes)}"
-        raise ParameterError(f"exactly one number must be left open, as ? or UNKNOWN, got {found} in {shown(asked)}")
+        raise ParameterError(f"exactly one number must be left open, as ? or UNKNOWN, got {found} in {format_value(asked)}")
     hole = holes[0]
     if hole.allowed is None:
         wanted = "a single number with a name, such as sigma, steps or mean"
-        raise ParameterError(f"only {wanted}, can be solved for, got {shown(str(hole.owner))}")
+        raise ParameterError(f"only {wanted}, can be solved for, got {format_value(str(hole.owner))}")
     return Question(trial, law, hole)
 
 
-def read_mechanism(given: object) -> Mechanism | Sketch:
+def read_mechanism(given: object) -> Mechanism | OpenSpec:
     """A mechanism, a sketch of one, or its text."""
-    read: Mechanism | Sketch = _read(given, Mechanism, "`mechanism` must be what one trial leaks, such as gaussian(sigma=4)")
+    read: Mechanism | OpenSpec = _read(given, Mechanism, "`mechanism` must be what one trial leaks, such as gaussian(sigma=4)")
     return read
 
 
-def read_count(given: object) -> Count | Sketch:
+def read_count(given: object) -> Count | OpenSpec:
     """A law of K, a sketch of one, or its text."""
-    read: Count | Sketch = _read(given, Count, "`count` must be a law of K, such as geometric(mean=30)")
+    read: Count | OpenSpec = _read(given, Count, "`count` must be a law of K, such as geometric(mean=30)")
     return read
 
 
@@ -99,14 +99,14 @@ def together(mechanism: Mechanism, count: Count | None) -> Mechanism:
 
 def _read(given: object, kind: type, wanted: str) -> Any:
     described = parse(given) if isinstance(given, str) else given
-    if isinstance(described, kind) or (isinstance(described, Sketch) and issubclass(described.described, kind)):
+    if isinstance(described, kind) or (isinstance(described, OpenSpec) and issubclass(described.described, kind)):
         return described
-    raise (TextFormError if isinstance(given, str) else ParameterError)(f"{wanted}, got {shown(described)}")
+    raise (TextFormError if isinstance(given, str) else ParameterError)(f"{wanted}, got {format_value(described)}")
 
 
 def _filled(part: Any, value: float) -> Any:
-    return part.fill(value) if isinstance(part, Sketch) else part
+    return part.fill(value) if isinstance(part, OpenSpec) else part
 
 
 def _left_out(part: Any) -> Any:
-    return part.emptied() if isinstance(part, Sketch) else part
+    return part.emptied() if isinstance(part, OpenSpec) else part

@@ -6,10 +6,10 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from privselect._util.validation import OPEN_UNIT, POSITIVE, check_number, shown
-from privselect.counts.base import LARGEST, Count
+from privselect._util.validation import OPEN_UNIT, POSITIVE, check_number, format_value
+from privselect.counts.base import LARGEST_COUNT, Count
 from privselect.errors import ParameterError
-from privselect.open_spec import Sketch
+from privselect.open_spec import OpenSpec
 from privselect.pairs.compose import ACCURACY
 from privselect.planning.baselines import instead
 from privselect.planning.open_problem import question, read_count, read_mechanism, together
@@ -100,8 +100,8 @@ class Plan:
 
 
 def plan(
-    mechanism: Mechanism | Sketch | str,
-    count: Count | Sketch | str | None = None,
+    mechanism: Mechanism | OpenSpec | str,
+    count: Count | OpenSpec | str | None = None,
     *,
     epsilon: float,
     delta: float,
@@ -151,12 +151,12 @@ def checked(mechanism: Mechanism | str, count: Count | str | None = None, *, eps
     """A plan without an unknown: the cost of what is described, refused where it exceeds the budget."""
     trial, law = read_mechanism(mechanism), None if count is None else read_count(count)
     budget, at = check_number("epsilon", epsilon, POSITIVE), check_number("delta", delta, OPEN_UNIT)
-    if isinstance(trial, Sketch) or isinstance(law, Sketch):
-        raise ParameterError(f"no number must be left open here, got {shown(trial)} and {shown(law)}")
+    if isinstance(trial, OpenSpec) or isinstance(law, OpenSpec):
+        raise ParameterError(f"no number must be left open here, got {format_value(trial)} and {format_value(law)}")
     cost = together(trial, law).epsilon_at(at)
     if not cost.upper <= budget:
         met = f"epsilon {write_value(budget)} at delta {write_value(at)}"
-        raise ParameterError(f"the plan must meet its budget, {met}, got an epsilon of {shown(cost.upper)}")
+        raise ParameterError(f"the plan must meet its budget, {met}, got an epsilon of {format_value(cost.upper)}")
     return Plan(trial, law, budget, at, cost)
 
 
@@ -167,7 +167,7 @@ def upper_end(mechanism: Mechanism, delta: float) -> float:
 
 def _rough_start(asked: Question, axis: Axis, budget: float, delta: float) -> tuple[float, float]:
     """Where the search begins, and the elasticity there: what bounds that cost a fraction say."""
-    if not isinstance(asked.mechanism, Sketch):
+    if not isinstance(asked.mechanism, OpenSpec):
         return axis.start, _ELASTICITY  # what one trial leaks is composed once, and the rest is quick
 
     def roughly(value: float) -> float:
@@ -218,7 +218,7 @@ def _scanned(asked: Question, axis: Axis, budget: float, delta: float, price: Ca
 def _capped_range(asked: Question) -> tuple[int, int]:
     """The least cap that the law allows, and one beyond which hardly anything is cut off."""
     uncapped = cast("Count", asked.hole.owner.emptied())
-    top = min(max(uncapped.quantile(1.0 - _NEVER_CAPPED), 1), LARGEST)
+    top = min(max(uncapped.quantile(1.0 - _NEVER_CAPPED), 1), LARGEST_COUNT)
     low, high = 0, top  # the least cap is found by asking: a law refuses those below
     while high - low > 1:
         middle = (low + high) // 2
@@ -239,5 +239,5 @@ def _refusal(asked: Question, axis: Axis, budget: float, delta: float, error: Pa
     alone, cost = upper_end(mechanism, delta), upper_end(together(mechanism, count), delta)
     safest, refused = axis.shown(axis.safest), f"no `{axis.name}` looked at meets {target}: even with"
     if count is not None and alone > budget:
-        return type(error)(f"{refused} K = 1 and {safest} epsilon is {shown(alone)}")
-    return type(error)(f"{refused} {safest} epsilon is {shown(cost)}")
+        return type(error)(f"{refused} K = 1 and {safest} epsilon is {format_value(alone)}")
+    return type(error)(f"{refused} {safest} epsilon is {format_value(cost)}")

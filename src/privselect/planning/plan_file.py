@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import field_validator
 
-from privselect._util.atomic_files import check_target, unwritable, write_whole
-from privselect._util.validation import shown
+from privselect._util.atomic_files import check_output_file, write_error, atomic_write
+from privselect._util.validation import format_value
 from privselect.certificates.declarations import Declared
 from privselect.certificates.plan_commitment import Promise
 from privselect.certificates.score_privacy import with_score
 from privselect.certificates.strict_model import Frozen
 from privselect.errors import ParameterError
-from privselect.open_spec import Sketch
+from privselect.open_spec import OpenSpec
 from privselect.planning.open_problem import read_count, read_mechanism
 from privselect.planning.plan import Plan, checked, plan
 from privselect.planning.tune_config import TuneFields
@@ -69,7 +69,7 @@ class PlanFile(Frozen):
     @property
     def is_open(self) -> bool:
         """Whether a number is still to be solved for."""
-        return isinstance(read_mechanism(self.mechanism), Sketch) or (self.count is not None and isinstance(read_count(self.count), Sketch))
+        return isinstance(read_mechanism(self.mechanism), OpenSpec) or (self.count is not None and isinstance(read_count(self.count), OpenSpec))
 
     def plan(self) -> Plan:
         """Solve for what is open; where nothing is, the cost of what is described, refused where it exceeds the budget."""
@@ -87,15 +87,15 @@ def read_plan(path: str | Path) -> PlanFile:
             content = opened.read(_MOST_BYTES + 1)
     except (OSError, ValueError) as error:  # a name with a null character is a ValueError
         reason = error.strerror if isinstance(error, OSError) else error
-        raise ParameterError(f"a plan must be a file that can be read, got {shown(str(path))} ({reason})") from None
+        raise ParameterError(f"a plan must be a file that can be read, got {format_value(str(path))} ({reason})") from None
     if len(content) > _MOST_BYTES:
-        raise ParameterError(f"a plan must have at most {_MOST_BYTES} bytes, got more in {shown(str(path))}")
+        raise ParameterError(f"a plan must have at most {_MOST_BYTES} bytes, got more in {format_value(str(path))}")
     try:
         fields = tomllib.loads(content.decode("utf-8"))
     except UnicodeDecodeError:
-        raise ParameterError(f"a plan must be text in UTF-8, got {shown(str(path))}") from None
+        raise ParameterError(f"a plan must be text in UTF-8, got {format_value(str(path))}") from None
     except (ValueError, RecursionError) as error:  # also a number of thousands of digits
-        raise ParameterError(f"a plan must be TOML, got {shown(str(path))} ({error})") from None
+        raise ParameterError(f"a plan must be TOML, got {format_value(str(path))} ({error})") from None
     return _checked_fields(fields)
 
 
@@ -121,19 +121,19 @@ def plan_text(file: PlanFile) -> str:
 
 def write_plan(answer: Plan, path: str | Path, declared: Declared | None = None, run: PlanFile | None = None) -> None:
     """Write a plan file, whole or not at all."""
-    file = check_target("out", path, (".toml",))
+    file = check_output_file("out", path, (".toml",))
     try:
-        write_whole(file, plan_text(plan_file_of(answer, declared, run)).encode("utf-8"))
+        atomic_write(file, plan_text(plan_file_of(answer, declared, run)).encode("utf-8"))
     except OSError as error:
-        raise unwritable("out", file, error) from None
+        raise write_error("out", file, error) from None
 
 
 def _checked_fields(fields: dict[str, Any]) -> PlanFile:
     version = fields.get("version", VERSION)
     if type(version) is not int or version < 1:
-        raise ParameterError(f"`version` of a plan must be {VERSION}, got {shown(version)}")
+        raise ParameterError(f"`version` of a plan must be {VERSION}, got {format_value(version)}")
     if version > VERSION:
-        raise ParameterError(f"`version` of a plan must be {VERSION}, got {shown(version)}: it was made by a later privselect")
+        raise ParameterError(f"`version` of a plan must be {VERSION}, got {format_value(version)}: it was made by a later privselect")
     return PlanFile(**fields)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from privselect._util.rounding import shown_down, shown_up
+from privselect._util.rounding import format_down, format_up
 from privselect.text_forms import write_value
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def _lines(plan: Plan) -> Iterator[tuple[str, str]]:
     yield "mechanism", str(plan.mechanism)
     yield "law of K", "one trial" if plan.count is None else str(plan.count)
     yield "budget", f"epsilon {write_value(plan.epsilon)} at delta {write_value(plan.delta)}"
-    yield "certified", f"epsilon {shown_up(float(plan.cost.upper), 6)}{_at_least(plan)}"
+    yield "certified", f"epsilon {format_up(float(plan.cost.upper), 6)}{_at_least(plan)}"
     if plan.parameter is not None and plan.value is not None:
         yield plan.parameter, f"{write_value(plan.value)}"
     if plan.feasible is not None:
@@ -55,11 +55,11 @@ def _trials(plan: Plan) -> Iterator[tuple[str, str]]:
 
 def _at_least(plan: Plan) -> str:
     lower = plan.cost.lower
-    return "" if lower is None else f", and no less than {shown_down(float(lower), 6)}"
+    return "" if lower is None else f", and no less than {format_down(float(lower), 6)}"
 
 
 def _percent(chance: float) -> str:
-    return f"{shown_down(100.0 * chance, 1)}%" if chance >= 1e-3 else f"{100.0 * chance:.2g}%"
+    return f"{format_down(100.0 * chance, 1)}%" if chance >= 1e-3 else f"{100.0 * chance:.2g}%"
 
 
 def _stretch(first: int, last: int | None) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import AfterValidator, Field, field_validator
 
-from privselect._util.validation import shown
+from privselect._util.validation import format_value
 from privselect.certificates.score_privacy import KINDS, count_noise, counted
 from privselect.certificates.strict_model import Frozen, Line
 
@@ -17,7 +17,7 @@ NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 def _named(text: str) -> str:
     if not NAME.fullmatch(text):
-        raise ValueError(f"must be a name such as module:function, got {shown(text)}")
+        raise ValueError(f"must be a name such as module:function, got {format_value(text)}")
     return text
 
 
@@ -72,7 +72,7 @@ class TuneFields(Frozen):
             return NoisyCountFields(**given)
         if isinstance(given, NoisyCountFields) or (isinstance(given, str) and given in KINDS):
             return given
-        raise ValueError(f"must be {' or '.join(map(repr, KINDS))}, or a table with correct, sigma and the hold-out, got {shown(given)}")
+        raise ValueError(f"must be {' or '.join(map(repr, KINDS))}, or a table with correct, sigma and the hold-out, got {format_value(given)}")
 
     @field_validator("fallback", mode="before")
     @classmethod
@@ -81,14 +81,14 @@ class TuneFields(Frozen):
             return given
         if isinstance(given, str) and NAME.fullmatch(given):
             return given
-        raise ValueError(f"must be a table of arrays, or a name such as module:function, got {shown(given)}")
+        raise ValueError(f"must be a table of arrays, or a name such as module:function, got {format_value(given)}")
 
     @field_validator("release_at", mode="before")
     @classmethod
     def _read_moment(cls, given: object) -> object:
         if given is None or isinstance(given, str | datetime):
             return given
-        raise ValueError(f"must be a time with its zone, such as 2030-01-31T23:59:00Z, got {shown(given)}")
+        raise ValueError(f"must be a time with its zone, such as 2030-01-31T23:59:00Z, got {format_value(given)}")
 
     def score_said(self) -> str:
         """How the score is private, in the words of a certificate."""

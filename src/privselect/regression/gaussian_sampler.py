@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import ndtri_exp
 
-from privselect._util.validation import check_number, shown, whole
+from privselect._util.validation import check_number, format_value, integer_range
 from privselect.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 _WORD = 8  # bytes
-_SEEDS = whole(0, 2**256 - 1)
+_SEEDS = integer_range(0, 2**256 - 1)
 
 FLOATS = "noise is drawn as floats, by the inverse of the normal law: what the rounding of floats tells is not covered"
 SEEDED = "the noise comes from a seed or a generator that was given: who knows it can take the noise away"
@@ -57,6 +57,6 @@ def normals_from(insecure_seed: Any = None) -> Normals:
     if isinstance(insecure_seed, np.random.RandomState):
         return Normals(insecure_seed.bytes)
     if not isinstance(insecure_seed, Integral):
-        raise ParameterError(f"`insecure_seed` must be None, {_SEEDS} or a numpy RandomState, got {shown(insecure_seed)}")
+        raise ParameterError(f"`insecure_seed` must be None, {_SEEDS} or a numpy RandomState, got {format_value(insecure_seed)}")
     seed = int(check_number("insecure_seed", insecure_seed, _SEEDS))
     return Normals(np.random.Generator(np.random.PCG64DXSM(seed)).bytes)

@@ -6,8 +6,8 @@ import math
 from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 
-from privselect._util.rounding import rounded_up as least_above
-from privselect._util.rounding import shown_down, shown_up
+from privselect._util.rounding import round_up as least_above
+from privselect._util.rounding import format_down, format_up
 from privselect.certificates.statement import rounded_up
 
 
@@ -29,12 +29,12 @@ def interval(lower: float | None, upper: float | str) -> str:
 
 def percent_up(share: float) -> str:
     """A share that is an upper bound."""
-    return _percent(shown_up(share, 3))
+    return _percent(format_up(share, 3))
 
 
 def percent_down(share: float) -> str:
     """A share that is a lower bound."""
-    return _percent(shown_down(share, 3))
+    return _percent(format_down(share, 3))
 
 
 def factor_up(epsilon: float) -> str:

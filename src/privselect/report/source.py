@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from privselect._util.validation import shown
+from privselect._util.validation import format_value
 from privselect.certificates.certificate import read_bytes
 from privselect.certificates.untrusted_json import MOST_BYTES
 from privselect.errors import CertificateError, ParameterError
@@ -50,9 +50,9 @@ def find(source: str | Path) -> Source:
     certificate, release = place / CERTIFICATE, place / RELEASE
     for file in (certificate, release):
         if file.exists() and not file.is_file():
-            raise ParameterError(f"{file.name} of a release must be a regular file, got {shown(str(file))}")
+            raise ParameterError(f"{file.name} of a release must be a regular file, got {format_value(str(file))}")
     if not certificate.exists():
-        raise ParameterError(f"a folder of a release must hold {CERTIFICATE}, got {shown(str(source))}, which does not")
+        raise ParameterError(f"a folder of a release must hold {CERTIFICATE}, got {format_value(str(source))}, which does not")
     return Source(certificate, read_bytes(certificate), release if release.exists() else None, place / _PAGE)
 
 
@@ -60,12 +60,12 @@ def read_release(file: Path, certificate_hash: str) -> Released:
     """What was released under this certificate; refused where it names another."""
     said = _json(file)
     if not isinstance(said, dict) or said.get("version") != _RELEASE_VERSION:
-        raise ParameterError(f"{RELEASE} must be what `privselect tune` writes, of version {_RELEASE_VERSION}, got {shown(said)}")
+        raise ParameterError(f"{RELEASE} must be what `privselect tune` writes, of version {_RELEASE_VERSION}, got {format_value(said)}")
     if said.get("certificate") != certificate_hash:
-        raise ParameterError(f"{RELEASE} must name the certificate beside it, {certificate_hash}, got {shown(said.get('certificate'))}")
+        raise ParameterError(f"{RELEASE} must name the certificate beside it, {certificate_hash}, got {format_value(said.get('certificate'))}")
     candidate, score, artifact = (said.get(name) for name in ("candidate", "score", "artifact"))
     if not (isinstance(candidate, dict | None) and _is_score(score) and _is_name(artifact)):
-        raise ParameterError(f"{RELEASE} must hold a candidate, a score and the name of a file, or null, got {shown(said)}")
+        raise ParameterError(f"{RELEASE} must hold a candidate, a score and the name of a file, or null, got {format_value(said)}")
     return Released(candidate, score, artifact)
 
 
@@ -82,7 +82,7 @@ def _is_folder(place: Path) -> bool:
         return place.is_dir()
     except (OSError, ValueError) as error:  # a name that is too long, or with a null character
         reason = error.strerror if isinstance(error, OSError) else error
-        raise CertificateError(f"the certificate must be a file that can be read, got {shown(str(place))} ({reason})") from None
+        raise CertificateError(f"the certificate must be a file that can be read, got {format_value(str(place))} ({reason})") from None
 
 
 def _json(file: Path) -> object:
@@ -90,10 +90,10 @@ def _json(file: Path) -> object:
         with file.open("rb") as opened:
             content = opened.read(MOST_BYTES + 1)
     except OSError as error:
-        raise ParameterError(f"{RELEASE} must be a file that can be read, got {shown(str(file))} ({error.strerror})") from None
+        raise ParameterError(f"{RELEASE} must be a file that can be read, got {format_value(str(file))} ({error.strerror})") from None
     if len(content) > MOST_BYTES:
         raise ParameterError(f"{RELEASE} must have at most {MOST_BYTES} bytes, got more")
     try:
         return json.loads(content)
     except (ValueError, RecursionError):
-        raise ParameterError(f"{RELEASE} must be JSON, got something else in {shown(str(file))}") from None
+        raise ParameterError(f"{RELEASE} must be JSON, got something else in {format_value(str(file))}") from None

@@ -6,8 +6,8 @@ import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from privselect._util.atomic_files import check_target, unwritable, write_whole
-from privselect._util.validation import shown
+from privselect._util.atomic_files import check_output_file, write_error, atomic_write
+from privselect._util.validation import format_value
 from privselect.certificates.verify import verify
 from privselect.errors import ParameterError
 from privselect.report.build import Checked, content_of
@@ -40,11 +40,11 @@ def write_report(
     the same bytes. One that is refused gives a page that says so, with the reasons and without its claim.
     """
     found = find(source)
-    file = check_target("out", found.page if out is None else out, _ENDINGS)
+    file = check_output_file("out", found.page if out is None else out, _ENDINGS)
     if out is None and file.is_symlink():  # whoever made the folder would choose what is overwritten
-        raise ParameterError(f"`out` must be given where {shown(str(file))} is a link")
+        raise ParameterError(f"`out` must be given where {format_value(str(file))} is a link")
     if file.exists() and file.samefile(found.certificate):
-        raise ParameterError(f"`out` must be another file than the certificate, got {shown(str(file))}")
+        raise ParameterError(f"`out` must be another file than the certificate, got {format_value(str(file))}")
     verdict = verify(found.content, promise_digest=promise_digest, key=key)
     released = None
     if verdict.holds and verdict.certificate is not None and found.release is not None:
@@ -53,10 +53,10 @@ def write_report(
         released = read_release(found.release, verdict.certificate.hash)
     page = page_of(content_of(Checked(found.certificate.name, verdict, promise_digest, key, released)))
     try:
-        write_whole(file, page.encode("utf-8"))
+        atomic_write(file, page.encode("utf-8"))
         if found.holds(file):
             with contextlib.suppress(PermissionError):  # a folder of somebody else's, who is not the one that ran it just now
                 add_to_folder(file.parent, file.name)
     except OSError as error:
-        raise unwritable("out", file, error) from None
+        raise write_error("out", file, error) from None
     return Written(file, verdict)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privselect._util.rounding import shown_down, shown_up
-from privselect._util.validation import OPEN_UNIT, check_number, shown
+from privselect._util.rounding import format_down, format_up
+from privselect._util.validation import OPEN_UNIT, check_number, format_value
 from privselect.counts import Binomial, Poisson
 from privselect.counts.truncated_negative_binomial import Truncated
 from privselect.errors import MissingExtraError, NotCoveredError, ParameterError
@@ -128,7 +128,7 @@ MEANINGS = {
 def compare(mechanism: Mechanism, *, delta: float) -> Comparison:
     """Every bound on the epsilon of a selection at this delta; of any other mechanism, epsilon alone."""
     if not isinstance(mechanism, Mechanism):
-        raise ParameterError(f"`mechanism` must be a mechanism or a selection, got {shown(mechanism)}")
+        raise ParameterError(f"`mechanism` must be a mechanism or a selection, got {format_value(mechanism)}")
     at = check_number("delta", delta, OPEN_UNIT)
     if not isinstance(mechanism, Selection):
         nothing: dict[str, Interval | float | None] = dict.fromkeys(MEANINGS)
@@ -265,12 +265,12 @@ def _shown(bound: Interval | float | None) -> str:
     value = _upper(bound)
     if bound is None:
         return "-"
-    return shown_up(value)
+    return format_up(value)
 
 
 def _at_least(interval: Interval) -> str:
     lower = math.nan if interval.lower is None else float(interval.lower)
-    return f", >= {shown_down(lower)}" if math.isfinite(lower) else ""
+    return f", >= {format_down(lower)}" if math.isfinite(lower) else ""
 
 
 def _quotient(bound: Interval | float | None, exact: float) -> str:

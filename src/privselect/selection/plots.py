@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privselect._util.plot_files import check_picture, save_picture
-from privselect._util.plot_style import BOUNDS as LOOKS
-from privselect._util.plot_style import frame, styled
-from privselect._util.validation import OPEN_UNIT, check_number, whole
+from privselect._util.plot_files import check_plot_file, save_plot
+from privselect._util.plot_style import BOUND_STYLES as LOOKS
+from privselect._util.plot_style import style_axes, line_style
+from privselect._util.validation import OPEN_UNIT, check_number, integer_range
 from privselect.counts import Binomial, Fixed, Poisson
-from privselect.counts.base import LARGEST
+from privselect.counts.base import LARGEST_COUNT
 from privselect.counts.truncated_negative_binomial import Truncated
 from privselect.errors import NotCoveredError, ParameterError
 from privselect.pairs.compose import ACCURACY
@@ -60,7 +60,7 @@ def comparison_curves(  # noqa: PLR0913 - the last two only for those in a hurry
     The exact price and the base are computed with the care that ``accuracy`` asks for; ``bounds`` are the others to look at.
     """
     at = check_number("delta", delta, OPEN_UNIT)
-    size = int(check_number("points", points, whole(2, 1000)))
+    size = int(check_number("points", points, integer_range(2, 1000)))
     base, count = _parts(mechanism)
     laws: Sequence[Count | None]
     if check_axis(mechanism, over) == "mean":
@@ -97,11 +97,11 @@ def bounds_at(selection: Selection, delta: float, bounds: Mapping[str, Bound], a
 
 def draw(mechanism: Mechanism, *, delta: float, path: str | Path, over: str | None = None) -> None:
     """Draw :func:`comparison_curves` into a .png, .pdf or .svg file, which appears whole or not at all."""
-    file, axis = check_picture(path), check_axis(mechanism, over)
+    file, axis = check_plot_file(path), check_axis(mechanism, over)
     base, count = _parts(mechanism)
     curves = comparison_curves(mechanism, delta=delta, over=axis)
     asked = delta if axis == "delta" or count is None else count.expected()
-    save_picture(_figure(curves, axis, _title(base, count, delta, axis), asked), file)
+    save_plot(_figure(curves, axis, _title(base, count, delta, axis), asked), file)
 
 
 def check_axis(mechanism: Mechanism, over: str | None) -> str:
@@ -164,7 +164,7 @@ def _truncated_laws(count: Any, size: int) -> list[Count]:
 
 def _places(low: float, middle: float, size: int) -> list[float]:
     """``low`` to ten times ``middle``, in equal steps of the logarithm, ``middle`` among them."""
-    places = np.geomspace(low, min(10.0 * middle, float(LARGEST)), size)
+    places = np.geomspace(low, min(10.0 * middle, float(LARGEST_COUNT)), size)
     places[np.argmin(np.abs(np.log(places / middle)))] = middle
     places[0] = low
     return sorted({float(place) for place in places})
@@ -202,7 +202,7 @@ def _figure(curves: Curves, over: str, title: str, asked: float) -> Figure:
         values = _with_gaps(curves["exact_upper" if name == "exact" else name])
         if np.isfinite(values).any():
             seen = np.nanmin(values) < height
-            axes.plot(places, values, label=label if seen else f"{label} (above)", **styled(look))
+            axes.plot(places, values, label=label if seen else f"{label} (above)", **line_style(look))
     lower = _with_gaps(curves["exact_lower"])
     if np.isfinite(lower).any():
         axes.fill_between(places, lower, _with_gaps(curves["exact_upper"]), color="#000000", alpha=0.25, linewidth=0.0)
@@ -221,7 +221,7 @@ def _dress(axes: Axes, over: str) -> None:
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.set_xlabel("expected number of trials, E K" if over == "mean" else r"$\delta$")
     axes.set_ylabel(r"$\varepsilon$")
-    frame(axes)
+    style_axes(axes)
 
 
 def _height(curves: Curves) -> float:

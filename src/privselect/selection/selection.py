@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privselect._util.validation import OPEN_UNIT, REAL, check_array, check_number, shown
+from privselect._util.validation import OPEN_UNIT, REAL, check_array, check_number, format_value
 from privselect.counts.base import Count
 from privselect.errors import NotCoveredError, ParameterError
 from privselect.interval import Interval
@@ -52,9 +52,9 @@ class Selection(Mechanism):
 
     def __post_init__(self) -> None:
         if not isinstance(self.mechanism, Mechanism):
-            raise ParameterError(f"`mechanism` must be a mechanism such as gaussian(sigma=4), got {shown(self.mechanism)}")
+            raise ParameterError(f"`mechanism` must be a mechanism such as gaussian(sigma=4), got {format_value(self.mechanism)}")
         if not isinstance(self.count, Count):
-            raise ParameterError(f"`count` must be a law of K such as geometric(mean=30), got {shown(self.count)}")
+            raise ParameterError(f"`count` must be a law of K such as geometric(mean=30), got {format_value(self.count)}")
 
     @property
     def neighbours(self) -> str:

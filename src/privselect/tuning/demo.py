@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from privselect._util.validation import shown
+from privselect._util.validation import format_value
 from privselect.errors import ParameterError
 from privselect.mechanisms import DPSGD, Disjoint, Mechanism
 from privselect.tuning import demo_data, softmax_dpsgd
@@ -73,7 +73,7 @@ class DigitsTrial:
                         part.noise_multiplier, part.sampling_probability, part.steps, RECORDS, demo_data.CLASSES, demo_data.FEATURES
                     )
                 )
-        raise ParameterError(f"`mechanism` must hold a dpsgd(...) for this trial to run, got {shown(str(mechanism))}")
+        raise ParameterError(f"`mechanism` must hold a dpsgd(...) for this trial to run, got {format_value(str(mechanism))}")
 
     @property
     def mechanism(self) -> DPSGD:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from privselect._util.validation import shown
+from privselect._util.validation import format_value
 from privselect.errors import MissingExtraError, ParameterError
 from privselect.tuning.plan_ids import name_in_plan
 
@@ -38,7 +38,7 @@ def read_export(given: str | Callable[[Any], bytes] | None) -> Export | None:
         return Export("safetensors", "model.safetensors", _to_safetensors, _from_safetensors)
     if callable(given):
         return Export(name_in_plan(given), "model.bin", _UserExport(given), bytes)
-    raise ParameterError(f"`export` must be one of {', '.join(_KINDS)}, or a function that returns bytes, got {shown(given)}")
+    raise ParameterError(f"`export` must be one of {', '.join(_KINDS)}, or a function that returns bytes, got {format_value(given)}")
 
 
 def arrays_to_bytes(artifact: Any) -> bytes:
@@ -70,7 +70,7 @@ def _checked_arrays(artifact: Any) -> dict[str, Any]:
         raise ParameterError(f"an artifact of arrays must be a table of names and arrays, got a {type(artifact).__name__}")
     for name in artifact:
         if not isinstance(name, str) or not _NAME.fullmatch(name):
-            raise ParameterError(f"an artifact of arrays must have names such as weights or layers.0.bias, got {shown(name)}")
+            raise ParameterError(f"an artifact of arrays must have names such as weights or layers.0.bias, got {format_value(name)}")
     arrays = {name: np.asarray(_plain_array(artifact[name]), order="C") for name in sorted(artifact)}
     for name, array in arrays.items():
         if array.dtype.kind not in "biufcSU":

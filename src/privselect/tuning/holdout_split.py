@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privselect._util.validation import OPEN_UNIT, check_exact, shown
+from privselect._util.validation import OPEN_UNIT, check_fraction, format_value
 from privselect.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -37,9 +37,9 @@ def keyed_split(ids: Iterable[str | int | bytes], fraction: float | Fraction, ke
     is fixed before it too. The key may be public; with one that is not, nobody can choose an id for the side it falls on.
     A ``fraction`` such as 0.2 means exactly 1/5.
     """
-    share = check_exact("fraction", fraction)
+    share = check_fraction("fraction", fraction)
     if not 0 < share < 1:
-        raise ParameterError(f"`fraction` must be {OPEN_UNIT}, got {shown(fraction)}")
+        raise ParameterError(f"`fraction` must be {OPEN_UNIT}, got {format_value(fraction)}")
     if not isinstance(key, bytes) or not _SHORTEST <= len(key) <= _LONGEST:
         given = f"{len(key)} bytes" if isinstance(key, bytes) else f"a {type(key).__name__}"
         raise ParameterError(f"`key` must be {_SHORTEST} to {_LONGEST} bytes, got {given}")  # never the key itself

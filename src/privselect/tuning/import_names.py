@@ -8,7 +8,7 @@ import importlib
 import sys
 from typing import TYPE_CHECKING, Any
 
-from privselect._util.validation import shown
+from privselect._util.validation import format_value
 from privselect.errors import MissingExtraError, ParameterError, PrivselectError
 from privselect.tuning.isolation.suppress_output import silence
 
@@ -38,15 +38,15 @@ def imported(key: str, name: str) -> Any:
     try:
         found: Any = importlib.import_module(module)
     except ModuleNotFoundError as error:  # its text holds a module's name alone
-        raise ParameterError(f"`{key}` must be module:function that can be imported, got {shown(name)} ({error})") from error
+        raise ParameterError(f"`{key}` must be module:function that can be imported, got {format_value(name)} ({error})") from error
     except KeyboardInterrupt:
         raise
     except BaseException as error:
         said = f"importing {module} ended with {type(error).__name__}; {_MORE}"
-        raise ParameterError(f"`{key}` must be module:function that can be imported, got {shown(name)} ({said})") from error
+        raise ParameterError(f"`{key}` must be module:function that can be imported, got {format_value(name)} ({said})") from error
     for part in attribute.split("."):
         if not hasattr(found, part):
-            raise ParameterError(f"`{key}` must be module:function that is there, got {shown(name)}: {shown(module)} has no {part}")
+            raise ParameterError(f"`{key}` must be module:function that is there, got {format_value(name)}: {format_value(module)} has no {part}")
         found = getattr(found, part)
     return found
 
@@ -55,7 +55,7 @@ def function(key: str, name: str) -> Callable[..., Any]:
     """As above, and it can be called."""
     found = imported(key, name)
     if not callable(found):
-        raise ParameterError(f"`{key}` must be a function, got {shown(name)}, which is a {type(found).__name__}")
+        raise ParameterError(f"`{key}` must be a function, got {format_value(name)}, which is a {type(found).__name__}")
     return found  # type: ignore[no-any-return]  # that it can be called is all that is known
 
 
@@ -87,4 +87,4 @@ def made(key: str, name: str) -> Any:
 
 
 def _failed(key: str, name: str, error: BaseException) -> ParameterError:
-    return ParameterError(f"`{key}` must be a function that succeeds, got {type(error).__name__} from {shown(name)}; {_MORE}")
+    return ParameterError(f"`{key}` must be a function that succeeds, got {type(error).__name__} from {format_value(name)}; {_MORE}")

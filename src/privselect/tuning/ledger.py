@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from privselect._util.atomic_files import sync_folder
-from privselect._util.validation import shown
+from privselect._util.validation import format_value
 from privselect.errors import LedgerError
 from privselect.tuning.randomness.key_derivation import DERIVATION
 
@@ -221,7 +221,7 @@ class Ledger:
                 raise
 
     def _named(self) -> str:
-        return "in memory" if self._where is None else shown(str(self._where))
+        return "in memory" if self._where is None else format_value(str(self._where))
 
 
 def _connected(where: Path | str) -> sqlite3.Connection:
@@ -265,7 +265,7 @@ def _replace(path: Path, tombstone: tuple[object, ...]) -> None:
             sync_folder(path.parent)
             _overwrite(old)
     except OSError as error:
-        raise LedgerError(f"the ledger {shown(str(path))} could not be written ({error.strerror}); the run can be resumed") from None
+        raise LedgerError(f"the ledger {format_value(str(path))} could not be written ({error.strerror}); the run can be resumed") from None
 
 
 def _overwrite(file: FileIO) -> None:
@@ -284,20 +284,20 @@ def _create_private(path: Path) -> None:
         mode = folder.stat().st_mode & 0o777
         if mode & 0o077:
             raise LedgerError(
-                f"the folder of a ledger must be open to its owner alone (mode 0700), got {shown(str(folder))} of mode {mode:04o}"
+                f"the folder of a ledger must be open to its owner alone (mode 0700), got {format_value(str(folder))} of mode {mode:04o}"
             )
         if not path.exists():
             os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
         if path.stat().st_mode & 0o077:
-            raise LedgerError(f"a ledger must be readable by its owner alone (mode 0600), got {shown(str(path))}")
+            raise LedgerError(f"a ledger must be readable by its owner alone (mode 0600), got {format_value(str(path))}")
     except OSError as error:
-        raise LedgerError(f"the ledger must be a file that can be written, got {shown(str(path))} ({error.strerror})") from None
+        raise LedgerError(f"the ledger must be a file that can be written, got {format_value(str(path))} ({error.strerror})") from None
 
 
 def _refuse_wal(path: Path) -> None:
     """To open a database that has a write-ahead log changes it; a ledger never has one."""
     if path.with_name(f"{path.name}-wal").exists():
-        raise LedgerError(f"the file {shown(str(path))} is no ledger of privselect; nothing in it was changed")
+        raise LedgerError(f"the file {format_value(str(path))} is no ledger of privselect; nothing in it was changed")
 
 
 def _lock(connection: sqlite3.Connection) -> None:
@@ -316,11 +316,11 @@ def _check_ours(connection: sqlite3.Connection, path: Path) -> None:
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if application != _APPLICATION:
-        raise LedgerError(f"the file {shown(str(path))} is no ledger of privselect; nothing in it was changed")
+        raise LedgerError(f"the file {format_value(str(path))} is no ledger of privselect; nothing in it was changed")
     if version != _FORMAT:
-        raise LedgerError(f"the ledger {shown(str(path))} is of format {version}, this privselect reads format {_FORMAT}")
+        raise LedgerError(f"the ledger {format_value(str(path))} is of format {version}, this privselect reads format {_FORMAT}")
     if connection.execute("PRAGMA integrity_check").fetchone()[0] != "ok":
-        raise LedgerError(f"the ledger {shown(str(path))} is damaged; nothing in it was changed")
+        raise LedgerError(f"the ledger {format_value(str(path))} is damaged; nothing in it was changed")
 
 
 @contextlib.contextmanager
@@ -329,7 +329,7 @@ def _told(where: Path | None) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        name = "in memory" if where is None else shown(str(where))
+        name = "in memory" if where is None else format_value(str(where))
         raise LedgerError(_REASONS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, _ELSE).format(name=name)) from None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from privselect._util.validation import shown
+from privselect._util.validation import format_value
 from privselect.errors import ParameterError
 from privselect.planning.tune_config import NAME
 from privselect.text_forms import parse, parse_number
@@ -104,7 +104,7 @@ def _export(tune: TuneFields) -> Any:
     if tune.export is None or tune.export in _KINDS_OF_EXPORT:
         return tune.export
     if ":" not in tune.export:
-        raise ParameterError(f"`export` must be one of {', '.join(_KINDS_OF_EXPORT)}, or module:function, got {shown(tune.export)}")
+        raise ParameterError(f"`export` must be one of {', '.join(_KINDS_OF_EXPORT)}, or module:function, got {format_value(tune.export)}")
     return function("export", _name("export", tune.export))
 
 
@@ -115,5 +115,5 @@ def _fallback(tune: TuneFields) -> Any:
 
 def _name(key: str, text: str) -> str:
     if not NAME.fullmatch(text):
-        raise ParameterError(f"`{key}` must be a name such as module:function, got {shown(text)}")
+        raise ParameterError(f"`{key}` must be a name such as module:function, got {format_value(text)}")
     return text

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privselect._util.atomic_files import sync_folder, unwritable
-from privselect._util.validation import shown
+from privselect._util.atomic_files import sync_folder, write_error
+from privselect._util.validation import format_value
 from privselect.certificates.certificate import read_time
 from privselect.errors import ParameterError
 
@@ -78,16 +78,16 @@ def check_out(path: str | Path) -> Path:
     try:
         # A folder is given its name in one step, which neither a link nor a mounted disk lets happen.
         if out.is_symlink() or out.is_mount():
-            raise ParameterError(f"`out` must be a new folder or an empty one, got {shown(str(path))}, which is a link or a mounted disk")
+            raise ParameterError(f"`out` must be a new folder or an empty one, got {format_value(str(path))}, which is a link or a mounted disk")
         _part(out, 8 * "0").exists()  # a name that is too long is refused here
         if out.exists() and (not out.is_dir() or any(out.iterdir())):
-            raise ParameterError(f"`out` must be a new folder or an empty one, got {shown(str(path))}, which holds something")
+            raise ParameterError(f"`out` must be a new folder or an empty one, got {format_value(str(path))}, which holds something")
         if not out.parent.is_dir():
-            raise ParameterError(f"`out` must be a folder in one that exists, got {shown(str(path))}")
+            raise ParameterError(f"`out` must be a folder in one that exists, got {format_value(str(path))}")
         if not os.access(out.parent, os.W_OK):
-            raise ParameterError(f"`out` must be a folder that can be written, got {shown(str(path))}")
+            raise ParameterError(f"`out` must be a folder that can be written, got {format_value(str(path))}")
     except OSError as error:
-        raise unwritable("out", out, error) from None
+        raise write_error("out", out, error) from None
     return out
 
 
@@ -116,7 +116,7 @@ def write_folder(out: Path, files: dict[str, bytes], certificate: Certificate) -
     except OSError as error:
         shutil.rmtree(part, ignore_errors=True)
         raise ParameterError(
-            f"the release could not be written to {shown(str(out))} ({error.strerror}); nothing is lost: "
+            f"the release could not be written to {format_value(str(out))} ({error.strerror}); nothing is lost: "
             "run the same again when it can be, and the same is released"
         ) from None
 

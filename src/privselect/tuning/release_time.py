@@ -6,7 +6,7 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from privselect._util.validation import shown
+from privselect._util.validation import format_value
 from privselect.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def read_moment(given: Any) -> datetime | None:
         except ValueError:
             moment = None
     if not isinstance(moment, datetime) or moment.tzinfo is None:
-        raise ParameterError(f"`release_at` must be a time with its zone, such as 2030-01-31T23:59:00Z, got {shown(given)}")
+        raise ParameterError(f"`release_at` must be a time with its zone, such as 2030-01-31T23:59:00Z, got {format_value(given)}")
     return moment
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from privselect._util.validation import shown
+from privselect._util.validation import format_value
 from privselect.errors import LedgerError
 from privselect.tuning.ledger import Ledger
 
@@ -59,7 +59,7 @@ def open_run(folder: str | Path | None, plan: str, *, again: bool) -> Opened:
 def _check_asked(number: int, path: Path, *, again: bool) -> None:
     if number > 1 and not again:
         raise LedgerError(
-            f"this plan was run and released before, as {shown(str(path.parent))} tells; running it once more costs as much again: "
+            f"this plan was run and released before, as {format_value(str(path.parent))} tells; running it once more costs as much again: "
             "ask for it (again=True, or --again), and the certificate covers all runs together"
         )
 
@@ -73,11 +73,11 @@ def check_target(folder: str | Path | None, plan: str, out: Path | None) -> None
             continue
         if Ledger.peek(path) == str(out):
             raise LedgerError(
-                f"an unfinished run of another plan is to be released to {shown(str(out))}: a run is resumed with its own plan alone; "
-                f"take up that plan again, name another folder, or give that run up by removing {shown(str(path))}"
+                f"an unfinished run of another plan is to be released to {format_value(str(out))}: a run is resumed with its own plan alone; "
+                f"take up that plan again, name another folder, or give that run up by removing {format_value(str(path))}"
             )
 
 
 def _check_plan(begun: Begun | None, plan: str, path: Path) -> None:
     if begun is not None and begun.plan != plan:
-        raise LedgerError(f"the ledger {shown(str(path))} belongs to another plan; nothing in it was changed")
+        raise LedgerError(f"the ledger {format_value(str(path))} belongs to another plan; nothing in it was changed")

@@ -8,7 +8,7 @@ from fractions import Fraction
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from privselect._util.validation import shown
+from privselect._util.validation import format_value
 from privselect.certificates.canonical import digest
 from privselect.errors import AbortedError, ParameterError, PrivselectError
 from privselect.mechanisms import Disjoint, Mechanism, Mixture
@@ -97,7 +97,7 @@ class Recipe:
         if self.mixed is not None and not leaks_at_most(_of(self.mixed, candidate), _of(self.mixed, self.space.finite_part(candidate))):
             return "the mechanism of a candidate is not certain to leak at most the one that was accounted for; give one that covers all"
         if self.mechanism_of is not None and not leaks_at_most(_of(self.mechanism_of, candidate), self.mechanism):
-            return f"a candidate of the space runs a mechanism that {shown(str(self.mechanism))} is not certain to cover"
+            return f"a candidate of the space runs a mechanism that {format_value(str(self.mechanism))} is not certain to cover"
         return None
 
     def look_at_space(self) -> None:
@@ -114,7 +114,7 @@ class Recipe:
                 raise
             except Exception as error:
                 raise ParameterError(
-                    f"the mechanism of every candidate must be found, got {type(error).__name__}: {error} for {shown(candidate)}"
+                    f"the mechanism of every candidate must be found, got {type(error).__name__}: {error} for {format_value(candidate)}"
                 ) from error
             if fault is not None:
                 raise ParameterError(fault)
@@ -159,7 +159,7 @@ def _own_function(objective: Any, given: Any, mechanism_of: Any) -> MechanismOf 
     """What the objective says of each candidate; another function beside it would leave that unchecked."""
     own = getattr(objective, "mechanism_of", None)
     if mechanism_of is not None and not callable(mechanism_of):
-        raise ParameterError(f"`mechanism_of` must be a function of the candidate, got {shown(mechanism_of)}")
+        raise ParameterError(f"`mechanism_of` must be a function of the candidate, got {format_value(mechanism_of)}")
     if not callable(own):
         return None
     for name, function in (("mechanism", None if isinstance(given, Mechanism) else given), ("mechanism_of", mechanism_of)):
@@ -198,7 +198,7 @@ def trial_mechanism(given: Mechanism | MechanismOf | None, objective: Any, score
         return _check_score(given, score)
     if not callable(given):
         raise ParameterError(
-            f"`mechanism` must be a mechanism such as gaussian(sigma=4), or a function of the candidate, got {shown(given)}"
+            f"`mechanism` must be a mechanism such as gaussian(sigma=4), or a function of the candidate, got {format_value(given)}"
         )
     listed = space.listed()
     if listed is None:
@@ -212,7 +212,7 @@ def trial_mechanism(given: Mechanism | MechanismOf | None, objective: Any, score
         finite = ", ".join(listed[0][1]) or "none"
         raise ParameterError(
             f"`mechanism` as a function must look at hyperparameters with finitely many values alone, which are {finite}, got one that "
-            f"asks for {shown(error.args[0] if error.args else None)}; give one that covers all, and the function as `mechanism_of`"
+            f"asks for {format_value(error.args[0] if error.args else None)}; give one that covers all, and the function as `mechanism_of`"
         ) from None
     except PrivselectError:
         raise
@@ -235,7 +235,7 @@ def _mixture(parts: list[tuple[Fraction, Mechanism]]) -> Mechanism:
 def _of(function: MechanismOf, candidate: Candidate) -> Mechanism:
     mechanism = function(dict(candidate))
     if not isinstance(mechanism, Mechanism):
-        raise ParameterError(f"the mechanism of a candidate must be a mechanism, got {shown(mechanism)}")
+        raise ParameterError(f"the mechanism of a candidate must be a mechanism, got {format_value(mechanism)}")
     return mechanism
 
 
@@ -249,7 +249,7 @@ def _check_score(given: Mechanism, score: Score) -> Mechanism:
     if isinstance(score, NoisyCount) and (not any(noise) or len(noise) < 2):
         raise ParameterError(
             f"`mechanism` must be disjoint(what training leaks, discrete_gaussian(sigma={score.sigma:g})) where the score is a noisy count "
-            f"on held-out records, got {shown(str(given))}"
+            f"on held-out records, got {format_value(str(given))}"
         )
     return given
 
@@ -266,7 +266,7 @@ def _check_own(own: object, given: Mechanism, score: Score) -> None:
         return
     parts = given.parts if isinstance(given, Disjoint) and isinstance(score, NoisyCount) else (given,)
     if not any(leaks_at_most(own, part) for part in parts):
-        raise ParameterError(f"`mechanism` must cover what the objective says that it runs, {own}, got {shown(str(given))}")
+        raise ParameterError(f"`mechanism` must cover what the objective says that it runs, {own}, got {format_value(str(given))}")
 
 
 def objective_name(objective: Any) -> str:

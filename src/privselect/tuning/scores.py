@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privselect._util.validation import check_exact, shown
+from privselect._util.validation import check_fraction, format_value
 from privselect.certificates.score_privacy import KINDS, count_noise, counted
 from privselect.errors import ParameterError
 from privselect.tuning.holdout_split import keyed_split
@@ -63,14 +63,14 @@ class NoisyCount:
 
     def __post_init__(self) -> None:
         if not callable(self.correct):
-            raise ParameterError(f"`correct` must be a function of the artifact and the hold-out, got {shown(self.correct)}")
+            raise ParameterError(f"`correct` must be a function of the artifact and the hold-out, got {format_value(self.correct)}")
         object.__setattr__(self, "sigma", self.noise.sigma)
         if (self.holdout is None) == (self.fraction is None):
             raise ParameterError("a noisy count needs `holdout`, or `fraction` and `ids` to split one off, and not both")
         if self.fraction is not None:
-            exact = check_exact("fraction", self.fraction)
+            exact = check_fraction("fraction", self.fraction)
             if not 0 < exact < 1:
-                raise ParameterError(f"`fraction` must be in (0, 1), got {shown(self.fraction)}")
+                raise ParameterError(f"`fraction` must be in (0, 1), got {format_value(self.fraction)}")
             object.__setattr__(self, "fraction", exact)
             if self.ids is None:
                 raise ParameterError("`ids` must say how to find each record's stable id where the hold-out is split off, got none")
@@ -120,7 +120,7 @@ def read_score(given: Any) -> Score:
     """A declared kind of score; there is no default, as no program can know."""
     if isinstance(given, NoisyCount) or (isinstance(given, str) and given in KINDS):
         return given
-    got = "none" if given is None else shown(given)
+    got = "none" if given is None else format_value(given)
     raise ParameterError(
         "`score` must say how the score is private: 'public' (from the trial's private output and public data), NoisyCount(...) (on "
         f"private records, with noise), or 'covered' (you declare that the mechanism covers it), got {got}"

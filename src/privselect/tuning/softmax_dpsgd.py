@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from privselect._util.validation import POSITIVE, PROBABILITY, check_number, parameter, whole
+from privselect._util.validation import POSITIVE, PROBABILITY, check_number, parameter, integer_range
 from privselect.errors import ParameterError
 from privselect.mechanisms import DPSGD
 from privselect.tuning.exact_rows import GRID, MOST_FEATURES, on_grid, rows_of
@@ -55,10 +55,10 @@ class SoftmaxDPSGD:
 
     noise_multiplier: float = parameter(POSITIVE)
     sampling_probability: float = parameter(PROBABILITY)
-    steps: int = parameter(whole(1))
-    records: int = parameter(whole(1, 2**53))
-    classes: int = parameter(whole(2, 10**6))
-    features: int = parameter(whole(1, MOST_FEATURES))
+    steps: int = parameter(integer_range(1))
+    records: int = parameter(integer_range(1, 2**53))
+    classes: int = parameter(integer_range(2, 10**6))
+    features: int = parameter(integer_range(1, MOST_FEATURES))
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):

@@ -15,8 +15,8 @@ from fractions import Fraction
 from itertools import product
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from privselect._util.random_bits import below
-from privselect._util.validation import POSITIVE, REAL, check_exact, check_number, shown, whole
+from privselect._util.random_bits import uniform_below
+from privselect._util.validation import POSITIVE, REAL, check_fraction, check_number, format_value, integer_range
 from privselect.errors import ParameterError
 from privselect.tuning.plan_ids import name_in_plan
 
@@ -92,11 +92,11 @@ class Integer(Distribution):
     high: int
 
     def __post_init__(self) -> None:
-        _check_ends(self, whole(-_MOST, _MOST))
+        _check_ends(self, integer_range(-_MOST, _MOST))
 
     def draw(self, entropy: Entropy) -> int:
         """Exactly uniform."""
-        return self.low + below(self.high - self.low + 1, entropy)
+        return self.low + uniform_below(self.high - self.low + 1, entropy)
 
     def plain(self) -> dict[str, Any]:
         """The two ends."""
@@ -113,12 +113,12 @@ class Choice(Distribution):
 
     def __init__(self, options: Sequence[Any], weights: Sequence[Any] | None = None) -> None:
         if isinstance(options, str) or not isinstance(options, Sequence) or not 1 <= len(options) <= _MOST_OPTIONS:
-            raise ParameterError(f"`options` must be a list of 1 to {_MOST_OPTIONS} values, got {shown(options)}")
+            raise ParameterError(f"`options` must be a list of 1 to {_MOST_OPTIONS} values, got {format_value(options)}")
         options = [_option(option) for option in options]
         if weights is None:
             weights = [1] * len(options)
         elif isinstance(weights, str) or not isinstance(weights, Sequence) or len(weights) != len(options):
-            raise ParameterError(f"`weights` must be a list of {len(options)} weights, one for each option, got {shown(weights)}")
+            raise ParameterError(f"`weights` must be a list of {len(options)} weights, one for each option, got {format_value(weights)}")
         exact = [_weight(weight) for weight in weights]
         total = sum(exact, Fraction(0))
         self.options = tuple(options)
@@ -137,7 +137,7 @@ class Choice(Distribution):
 
     def draw(self, entropy: Entropy) -> Any:
         """Exactly by the weights."""
-        point = below(self._unit, entropy)
+        point = uniform_below(self._unit, entropy)
         for option, weight in zip(self.options, self._whole, strict=True):
             point -= weight
             if point < 0:
@@ -187,7 +187,7 @@ class Suggest:
         if not (self._any_name and isinstance(name, str) and name):
             _check_name(name)
         if name in self.drawn:
-            raise ParameterError(f"a space draws each name once, got {shown(name)} twice")
+            raise ParameterError(f"a space draws each name once, got {format_value(name)} twice")
         self.drawn[name] = value = distribution.draw(self._entropy)
         self.laws[name] = distribution
         return value
@@ -202,7 +202,7 @@ class Space:
                 _check_name(name)
                 if not isinstance(law, Distribution):
                     raise ParameterError(
-                        f"`{name}` of the space must be Uniform, LogUniform, Integer or Choice, got {shown(law)}",
+                        f"`{name}` of the space must be Uniform, LogUniform, Integer or Choice, got {format_value(law)}",
                     )
             if not laws:
                 raise ParameterError("`space` must have at least one hyperparameter, got none")
@@ -211,7 +211,7 @@ class Space:
         elif callable(laws):
             self.laws, self._function = None, laws
         else:
-            raise ParameterError(f"`space` must be a table of distributions or a function of `suggest`, got {shown(laws)}")
+            raise ParameterError(f"`space` must be a table of distributions or a function of `suggest`, got {format_value(laws)}")
 
     def __repr__(self) -> str:
         return f"Space({self._function if self.laws is None else self.laws!r})"
@@ -275,7 +275,7 @@ def read_distribution(name: str, fields: Any) -> Distribution:
             except ParameterError as error:
                 raise ParameterError(f"`{name}` of the space: {error}") from None
     raise ParameterError(
-        f"`{name}` of the space must be one of {', '.join(_EXAMPLES)}, got {shown(fields)}",
+        f"`{name}` of the space must be one of {', '.join(_EXAMPLES)}, got {format_value(fields)}",
     )
 
 
@@ -290,7 +290,7 @@ _EXAMPLES = (
 def _two(kind: str, fields: Mapping[str, Any]) -> tuple[Any, Any]:
     ends = fields[kind]
     if not isinstance(ends, Sequence) or isinstance(ends, str) or len(ends) != 2:
-        raise ParameterError(f"`{kind}` must be [low, high], got {shown(ends)}")
+        raise ParameterError(f"`{kind}` must be [low, high], got {format_value(ends)}")
     return ends[0], ends[1]
 
 
@@ -317,7 +317,7 @@ def _check_ends(law: Any, allowed: Any) -> None:
 
 def _check_name(name: object) -> None:
     if not isinstance(name, str) or not name.isidentifier():
-        raise ParameterError(f"a hyperparameter's name must be an identifier such as learning_rate, got {shown(name)}")
+        raise ParameterError(f"a hyperparameter's name must be an identifier such as learning_rate, got {format_value(name)}")
 
 
 def _option(option: Any) -> Any:
@@ -328,7 +328,7 @@ def _option(option: Any) -> Any:
         option = option.item()
     if option is None or isinstance(option, bool | int | str) or (isinstance(option, float) and math.isfinite(option)):
         return option
-    raise ParameterError(f"an option must be text, a finite number, true, false, None, or a list of these, got {shown(option)}")
+    raise ParameterError(f"an option must be text, a finite number, true, false, None, or a list of these, got {format_value(option)}")
 
 
 def _weight(weight: Any) -> Fraction:
@@ -336,8 +336,8 @@ def _weight(weight: Any) -> Fraction:
         try:
             weight = Fraction(weight if _WEIGHT.fullmatch(weight) else "")
         except (ValueError, ZeroDivisionError):
-            raise ParameterError(f"a weight must be a positive number or fraction such as 1/3, got {shown(weight)}") from None
-    exact = check_exact("weight", weight)
+            raise ParameterError(f"a weight must be a positive number or fraction such as 1/3, got {format_value(weight)}") from None
+    exact = check_fraction("weight", weight)
     if exact <= 0:
-        raise ParameterError(f"a weight must be positive, got {shown(weight)}")
+        raise ParameterError(f"a weight must be positive, got {format_value(weight)}")
     return exact

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from privselect._util.validation import shown
+from privselect._util.validation import format_value
 from privselect.errors import ParameterError
 from privselect.tuning.define_by_run import packed, suggest_from
 from privselect.tuning.isolation.suppress_output import silence
@@ -67,7 +67,7 @@ class Work:
         if isinstance(given, Suggest) and self.fault is not None and (fault := self.fault(given.drawn)) is not None:
             raise Breach(fault)
         if not isinstance(returned, tuple) or len(returned) != 2:
-            raise ParameterError(f"the objective must return (score, artifact), got {shown(type(returned).__name__)}")
+            raise ParameterError(f"the objective must return (score, artifact), got {format_value(type(returned).__name__)}")
         score, artifact = returned
         if self.measured is not None:
             if score is not None:

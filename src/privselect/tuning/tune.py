@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
-from privselect._util.validation import POSITIVE, check_number, shown, whole
+from privselect._util.validation import POSITIVE, check_number, format_value, integer_range
 from privselect.certificates.certificate import Certificate
 from privselect.certificates.certify import certify
 from privselect.certificates.declarations import Declared
@@ -132,7 +132,7 @@ class Tuning:
         if not same_budget or promise.delta != self.delta or promise.declared != self.declared:
             raise LedgerError("the run was begun under another budget or declaration, which its certificate states; resume it with those")
         if begun.target != (None if self.out is None else str(self.out)):
-            raise LedgerError(f"the run was begun for the folder {shown(begun.target)}; resume it with that one")
+            raise LedgerError(f"the run was begun for the folder {format_value(begun.target)}; resume it with that one")
         stated = () if certificate.run is None else certificate.run.notes
         if not set(certificate_notes.of(self)) <= set(stated):
             raise LedgerError(
@@ -274,18 +274,18 @@ def tune(  # noqa: PLR0913 - a run has as many parts
 def described(objective: Callable[..., Any], space: Any, **given: Any) -> Tuning:
     """A run from its parts, each checked: nothing here touches the data."""
     if not callable(objective):
-        raise ParameterError(f"`objective` must be a function of (candidate, data, randomness), got {shown(objective)}")
+        raise ParameterError(f"`objective` must be a function of (candidate, data, randomness), got {format_value(objective)}")
     laws = space if isinstance(space, Space) else Space(space)
     score, export = read_score(given.pop("score")), read_export(given.pop("export"))
     law, mechanism = given.pop("count"), given.pop("mechanism")
     law = parse(law) if isinstance(law, str) else law
     if not isinstance(law, Count):
-        raise ParameterError(f"`count` must be a law of K such as geometric(mean=30), got {shown(law)}")
+        raise ParameterError(f"`count` must be a law of K such as geometric(mean=30), got {format_value(law)}")
     mechanism = parse(mechanism) if isinstance(mechanism, str) else mechanism
     trial = accounted(mechanism, given.pop("mechanism_of"), objective, score, laws)
     fallback, declared = given.pop("fallback"), given.pop("declared") or Declared()
     if fallback is not None and export is None:
-        raise ParameterError(f"`fallback` must be None where nothing is exported, got {shown(fallback)}")
+        raise ParameterError(f"`fallback` must be None where nothing is exported, got {format_value(fallback)}")
     recipe = Recipe(
         objective,
         laws,
@@ -306,13 +306,13 @@ def described(objective: Callable[..., Any], space: Any, **given: Any) -> Tuning
 
 def _checked(tuning: Tuning) -> Tuning:
     engine, count = tuning.engine, tuning.recipe.count
-    check_number("seed_bits", tuning.seed_bits, whole(1, ENOUGH_BITS))
-    check_number("losses", tuning.losses, whole(0, 1000))
+    check_number("seed_bits", tuning.seed_bits, integer_range(1, ENOUGH_BITS))
+    check_number("losses", tuning.losses, integer_range(0, 1000))
     for name, value in (("timeout", tuning.timeout), ("deadline", tuning.deadline)):
         if value is not None:
             check_number(name, value, POSITIVE)
     if tuning.memory_limit is not None:
-        check_number("memory_limit", tuning.memory_limit, whole(2**20, 2**60))
+        check_number("memory_limit", tuning.memory_limit, integer_range(2**20, 2**60))
     _check_flags(tuning)
     if tuning.timeout is not None and not (engine.can_limit_time and (engine.name != "serial" or can_limit_time())):
         raise ParameterError(
@@ -324,7 +324,7 @@ def _checked(tuning: Tuning) -> Tuning:
     if tuning.constant_work and count.largest is None:
         raise ParameterError(f"`constant_work` needs a law of K with a largest K, such as one with a cap, got {count}")
     if tuning.insecure_seed is not None:
-        check_number("insecure_seed", tuning.insecure_seed, whole(0, 2**256 - 1))
+        check_number("insecure_seed", tuning.insecure_seed, integer_range(0, 2**256 - 1))
     out = None if tuning.out is None else check_parent(tuning.out)
     return replace(tuning, out=out, release_at=read_moment(tuning.release_at))
 
@@ -332,7 +332,7 @@ def _checked(tuning: Tuning) -> Tuning:
 def _check_flags(tuning: Tuning) -> None:
     for name in ("again", "constant_work", "curator"):
         if not isinstance(getattr(tuning, name), bool):
-            raise ParameterError(f"`{name}` must be true or false, got {shown(getattr(tuning, name))}")
+            raise ParameterError(f"`{name}` must be true or false, got {format_value(getattr(tuning, name))}")
 
 
 def check_parent(path: Any) -> Path:
@@ -340,7 +340,7 @@ def check_parent(path: Any) -> Path:
     from pathlib import Path
 
     if not isinstance(path, str | Path):
-        raise ParameterError(f"`out` must be the path of a folder, got {shown(path)}")
+        raise ParameterError(f"`out` must be the path of a folder, got {format_value(path)}")
     return Path(path).absolute()
 
 

@@ -14,7 +14,7 @@ from fastapi.responses import FileResponse, JSONResponse
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
-from privselect._util.validation import shortened, shown
+from privselect._util.validation import truncate, format_value
 from privselect.web.limits import COME_AGAIN, MOST_NUMBER, MOST_TEXT
 from privselect.web.middleware import Guard
 from privselect.web.schemas import Answer, Curves, Designed, DesignQuestion, Nearby, Question, Refusal, Rows, Settled, complaint
@@ -166,13 +166,13 @@ def _malformed(error: RequestValidationError) -> JSONResponse:
         return _refused(400, "the body must be JSON")
     field = next((str(part) for part in first["loc"][1:]), None)
     if field is None:
-        return _refused(422, f"the body must be a JSON object, got {shown(first.get('input'))}")
-    name = shortened(field)
+        return _refused(422, f"the body must be a JSON object, got {format_value(first.get('input'))}")
+    name = truncate(field)
     if first["type"] == "missing":
         return _refused(422, f"`{name}` is missing", name)
     if first["type"] == "extra_forbidden":
         return _refused(422, f"`{name}` is no field of this question", name)
-    return _refused(422, f"`{name}` must be {_WANTED.get(field, 'a number')}, got {shown(first.get('input'))}", name)
+    return _refused(422, f"`{name}` must be {_WANTED.get(field, 'a number')}, got {format_value(first.get('input'))}", name)
 
 
 _NUMBER = f"a number, or the text of one in at most {MOST_NUMBER} characters"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from privselect._util.plot_style import BOUNDS
+from privselect._util.plot_style import BOUND_STYLES
 from privselect.errors import NotCoveredError
 from privselect.planning.baselines import instead
 from privselect.planning.search.budget_search import Search
@@ -48,4 +48,4 @@ def _row(name: str, epsilon: float, exact: float, forced: float | None, note: st
     ratio = epsilon / exact if finite and 0.0 < exact < math.inf else None
     if not finite and note is None and not math.isnan(epsilon):
         note = "infinite"
-    return {"name": name, "label": BOUNDS[name][0], "epsilon": epsilon if finite else None, "ratio": ratio, "instead": forced, "note": note}
+    return {"name": name, "label": BOUND_STYLES[name][0], "epsilon": epsilon if finite else None, "ratio": ratio, "instead": forced, "note": note}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from privselect._util.rounding import rounded_up
+from privselect._util.rounding import round_up
 from privselect.certificates.certify import certify
 from privselect.errors import ParameterError
 from privselect.planning.plan import checked, plan
@@ -58,14 +58,14 @@ def _again(asked: Asked, settled: Settled) -> Plan:
     if asked.open is not None:
         return plan(asked.mechanism, asked.count, epsilon=epsilon, delta=delta)
     if asked.epsilon is None:
-        return checked(mechanism, count, epsilon=rounded_up(float(settled.whole.epsilon_at(delta).upper)), delta=delta)
+        return checked(mechanism, count, epsilon=round_up(float(settled.whole.epsilon_at(delta).upper)), delta=delta)
     return checked(mechanism, count, epsilon=epsilon, delta=_roomier(settled))
 
 
 def _roomier(settled: Settled) -> float:
     """The delta, or as little more as lets the epsilon at it, found by itself and rounded on its own, be the one that was asked."""
     for slack in _SLACKS:
-        delta = rounded_up(settled.delta * slack)
+        delta = round_up(settled.delta * slack)
         if delta < 1.0 and settled.whole.epsilon_at(delta).upper <= settled.epsilon:
             return delta
     return settled.delta

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from privselect._util.validation import OPEN_UNIT, POSITIVE, whole
+from privselect._util.validation import OPEN_UNIT, POSITIVE, integer_range
 from privselect.planning.design.design import design
 from privselect.web.chart_data import curves
 from privselect.web.comparison import rows
@@ -48,7 +48,7 @@ def _design(fields: Fields) -> Any:
         epsilon=read_field(fields, "epsilon", POSITIVE),
         delta=read_field(fields, "delta", OPEN_UNIT),
         tau=read_field(fields, "tau", OPEN_UNIT),
-        cap=int(read_field(fields, "cap", whole(1, MOST_DESIGNED))),
+        cap=int(read_field(fields, "cap", integer_range(1, MOST_DESIGNED))),
         mean=None if fields["mean"] is None else read_field(fields, "mean", POSITIVE),
     ).as_dict()
 

@@ -6,11 +6,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from privselect._util.validation import NON_NEGATIVE, Range, check_number, shown
+from privselect._util.validation import NON_NEGATIVE, Range, check_number, format_value
 from privselect.errors import ParameterError, PrivselectError
-from privselect.open_spec import Sketch
+from privselect.open_spec import OpenSpec
 from privselect.planning.open_problem import Question, question, read_count, read_mechanism, together
-from privselect.text_forms import read_number
+from privselect.text_forms import parse_parameter
 from privselect.web.limits import LEAST_DELTA, MOST_STEPS, MOST_TRIALS
 
 if TYPE_CHECKING:
@@ -63,8 +63,8 @@ class Settled:
 class Asked:
     """A mechanism, a law of K (None: one trial), epsilon and delta; one number in them is open, and ``unknown`` is its name."""
 
-    mechanism: Mechanism | Sketch
-    count: Count | Sketch | None
+    mechanism: Mechanism | OpenSpec
+    count: Count | OpenSpec | None
     epsilon: float | None
     delta: float | None
     unknown: str
@@ -87,15 +87,15 @@ def read_asked(fields: Mapping[str, Any]) -> Asked:
     with about("count"):
         count = None if fields["count"] is None else read_count(fields["count"])
     epsilon, delta = _number(fields, "epsilon", NON_NEGATIVE), _number(fields, "delta", _DELTAS)
-    in_texts = [hole.parameter for part in (mechanism, count) if isinstance(part, Sketch) for hole in part.holes]
+    in_texts = [hole.parameter for part in (mechanism, count) if isinstance(part, OpenSpec) for hole in part.holes]
     unknown = [*in_texts, *(name for name, value in (("epsilon", epsilon), ("delta", delta)) if value is None)]
     if len(unknown) != 1:
         found = f"{len(unknown)}: {', '.join(unknown)}" if unknown else "none"
-        crowded = [name for name, part in (("mechanism", mechanism), ("count", count)) if isinstance(part, Sketch)]
+        crowded = [name for name, part in (("mechanism", mechanism), ("count", count)) if isinstance(part, OpenSpec)]
         to_blame = crowded[-1] if crowded else "delta" if unknown else None
-        raise RefusedError(f"exactly one number must be written as ?, got {shown(found)[1:-1]}", to_blame)
+        raise RefusedError(f"exactly one number must be written as ?, got {format_value(found)[1:-1]}", to_blame)
     asked = None
-    with about("mechanism" if isinstance(mechanism, Sketch) else "count"):
+    with about("mechanism" if isinstance(mechanism, OpenSpec) else "count"):
         if in_texts:
             asked = question(mechanism, count)
             check_work(*asked.parts(asked.axis().start))
@@ -108,8 +108,8 @@ def read_closed(fields: Mapping[str, Any]) -> Mechanism:
     """The mechanism of a question about the law of K."""
     with about("mechanism"):
         mechanism = read_mechanism(fields["mechanism"])
-        if isinstance(mechanism, Sketch):
-            raise ParameterError(f"no number of the mechanism may be open while a law of K is designed, got {shown(mechanism)}")
+        if isinstance(mechanism, OpenSpec):
+            raise ParameterError(f"no number of the mechanism may be open while a law of K is designed, got {format_value(mechanism)}")
         check_work(mechanism, None)
     return mechanism
 
@@ -118,7 +118,7 @@ def read_field(fields: Mapping[str, Any], name: str, allowed: Range) -> float:
     """One number, given as such or as typed."""
     with about(name):
         given = fields[name]
-        return read_number(name, given, allowed) if isinstance(given, str) else check_number(name, given, allowed)
+        return parse_parameter(name, given, allowed) if isinstance(given, str) else check_number(name, given, allowed)
 
 
 def check_work(mechanism: Mechanism, count: Count | None) -> None:
@@ -126,11 +126,11 @@ def check_work(mechanism: Mechanism, count: Count | None) -> None:
     with about("mechanism"):
         steps = sum(times for _, times in mechanism.as_parts())
         if steps > MOST_STEPS:
-            raise ParameterError(f"`steps` must be at most {MOST_STEPS} here, all of a trial together, got {shown(steps)}")
+            raise ParameterError(f"`steps` must be at most {MOST_STEPS} here, all of a trial together, got {format_value(steps)}")
     with about("count"):
         if count is not None and count.expected() > MOST_TRIALS:
             name = next((name for name in ("n", "k") if hasattr(count, name)), "mean")
-            raise ParameterError(f"`{name}` must be at most {MOST_TRIALS} trials on average here, got {shown(count.expected())}")
+            raise ParameterError(f"`{name}` must be at most {MOST_TRIALS} trials on average here, got {format_value(count.expected())}")
 
 
 def _number(fields: Mapping[str, Any], name: str, allowed: Range) -> float | None:

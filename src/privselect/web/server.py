@@ -9,7 +9,7 @@ import socket
 import sys
 from typing import TYPE_CHECKING, Any
 
-from privselect._util.validation import shown
+from privselect._util.validation import format_value
 from privselect.errors import MissingExtraError, ParameterError
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def _no_host(host: str, error: Exception) -> ParameterError:
-    return ParameterError(f"`host` must be an address of this machine, got {shown(host)} ({error})")
+    return ParameterError(f"`host` must be an address of this machine, got {format_value(host)} ({error})")
 
 
 def _most_descriptors() -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from privselect._util.rounding import rounded_up
+from privselect._util.rounding import round_up
 from privselect.interval import Interval
 from privselect.planning.fast_options import Quickly
 from privselect.planning.open_problem import together
@@ -59,9 +59,9 @@ def _solved(asked: Asked, near: float | None) -> tuple[float | None, Interval]:
     if asked.epsilon is None:
         interval = whole.epsilon_about(float(asked.delta or 0.0), accuracy=ACCURACY)
         upper = float(interval.upper)
-        return (rounded_up(upper) if math.isfinite(upper) else None), interval
+        return (round_up(upper) if math.isfinite(upper) else None), interval
     interval = whole.delta_at(asked.epsilon)
-    delta = max(rounded_up(float(interval.upper)), LEAST_DELTA)
+    delta = max(round_up(float(interval.upper)), LEAST_DELTA)
     return (delta if delta < 1.0 else None), interval
 
 

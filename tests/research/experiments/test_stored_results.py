@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import t as student
 
 from privselect._util.csv_io import read_csv
-from privselect._util.rounding import shown_up
+from privselect._util.rounding import format_up
 from research.experiments.accuracy import NOISE, RESULTS, SINGLE
 from research.experiments.headline import EPSILONS as HEADLINE_EPSILONS
 from research.experiments.headline import MEANS, TABLE
@@ -134,7 +134,7 @@ def test_what_the_page_says_of_the_headline(headline):
         ]
         for e in EPSILONS
     ]
-    assert f"need a noise of {shown_up(two[0], 3)} at epsilon 1 and {shown_up(two[1], 3)} at epsilon 3" in page
+    assert f"need a noise of {format_up(two[0], 3)} at epsilon 1 and {format_up(two[1], 3)} at epsilon 3" in page
     assert "2.04 to 2.23 and 1.00 to 1.05" in page
     assert [f"{end(noises):.2f}" for noises in three for end in (min, max)] == ["2.04", "2.23", "1.00", "1.05"]
     assert all(max(noises) < both for noises, both in zip(three, two, strict=True))

@@ -7,7 +7,7 @@ from figure_tables import committed, entries_in
 
 from privselect._util.atomic_files import os as files_os
 from privselect._util.csv_io import as_csv
-from privselect._util.rounding import rounded_down, rounded_up
+from privselect._util.rounding import round_down, round_up
 from research.figures import figure_8
 from research.figures.figure_files import figure_file, make_figures, write_files
 from research.figures.figures import picture
@@ -80,9 +80,9 @@ def test_rows_are_rounded_to_the_side_that_claims_less():
 
 @pytest.mark.parametrize("number", [1.0, 4.0 / 3.0, 1e-12 / 3.0, 0.1, 123456789.123, 9.9999999])
 def test_seven_digits_up_and_down(number):
-    assert rounded_down(number) <= number <= rounded_up(number)
-    assert rounded_up(number) <= rounded_down(number) * (1.0 + 1.1e-6)
-    assert float(f"{rounded_up(number):.7g}") == rounded_up(number)
+    assert round_down(number) <= number <= round_up(number)
+    assert round_up(number) <= round_down(number) * (1.0 + 1.1e-6)
+    assert float(f"{round_up(number):.7g}") == round_up(number)
 
 
 def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):

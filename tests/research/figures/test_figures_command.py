@@ -1,12 +1,13 @@
-"""``privselect figure``."""
+"""``python -m research.figures``."""
 
 import os
 
 import pytest
 
-from privselect.cli import main
+from research.figures.__main__ import _parser, main
 from research.figures.linear_regression import RESULTS, STORED
 
+USAGE = _parser().format_usage()
 STARTS = {"png": b"\x89PNG", "svg": b"<?xml", "csv": b"figure,panel,mechanism,bound,place,at,quantity,value\n3,"}
 
 
@@ -16,10 +17,12 @@ def run(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     def command(*arguments):
-        with pytest.raises(SystemExit) as end:
-            main(["figure", *map(str, arguments)])
+        try:
+            code = main(list(map(str, arguments)))
+        except SystemExit as end:  # argparse
+            code = end.code
         streams = capsys.readouterr()
-        return end.value.code, streams.out, streams.err
+        return code, streams.out, streams.err.removeprefix(USAGE)
 
     return command
 
@@ -49,7 +52,7 @@ def test_one_format(run, tmp_path, kind):
 def test_figure_5_says_that_its_results_are_stored(run, tmp_path):
     code, out, _ = run(5, "--format", "csv")
     assert code == 0
-    assert out.splitlines()[0] == "figure 5 shows stored results; with its data sets in a folder, --data FOLDER measures anew"
+    assert out.splitlines()[0] == "figure 5 shows stored results; pass --data FOLDER with its data sets to measure again"
     assert (tmp_path / "figures" / "figure_5.csv").read_bytes() == (STORED / RESULTS).read_bytes()
 
 
@@ -85,14 +88,13 @@ def test_all_of_them(run, tmp_path):
         (["0"], "the figure must be one of 1, 2, 3, 4, 5, 6, 7, 8 or all, got '0'"),
         (["03"], "the figure must be one of 1, 2, 3, 4, 5, 6, 7, 8 or all, got '03'"),
         (["every"], "the figure must be one of 1, 2, 3, 4, 5, 6, 7, 8 or all, got 'every'"),
-        (["3", "--format", "pdf"], "Invalid value for '--format': Value error, 'pdf' is not one of 'png', 'svg', 'csv'."),
-        (["6", "--data", "."], "`data` must go with figure 5 or all, got it with figure 6"),
+        (["3", "--format", "pdf"], "argument --format: invalid choice: 'pdf' (choose from 'png', 'svg', 'csv')"),
+        (["6", "--data", "."], "`data` applies to figure 5 or all only, got it with figure 6"),
         (["5", "--data", "."], "`data` must hold bike_hour.csv, itself or in uci, got '.'"),
         (["all", "--data", "nowhere"], "`data` must hold bike_hour.csv, itself or in uci, got 'nowhere'"),
         (["3", "--out", "taken"], "`out` must be a folder, got the file 'taken'"),
         (["all", "--out", "taken/inside"], "`out` must be a folder that can be made, got 'taken/inside' (Not a directory)"),
         (["3", "--out", "full"], "`out` must be a file, got the directory 'full/figure_3.csv'"),
-        ([], "Missing argument 'N|all'."),
     ],
 )
 def test_refusals_come_before_any_work(run, tmp_path, monkeypatch, arguments, told):
@@ -103,7 +105,9 @@ def test_refusals_come_before_any_work(run, tmp_path, monkeypatch, arguments, to
         monkeypatch.setattr(f"research.figures.figure_files.{name}", work)
     (tmp_path / "taken").write_text("a file")
     (tmp_path / "full" / "figure_3.csv").mkdir(parents=True)
-    assert run(*arguments) == (2, "", f"error: {told}\n")
+    code, out, err = run(*arguments)
+    assert (code, out) == (2, "")
+    assert err.endswith(f"error: {told}\n")
     assert files_in(tmp_path) == ["taken"]
     assert not (tmp_path / "figures").exists()
 

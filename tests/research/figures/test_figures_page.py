@@ -5,7 +5,7 @@ import re
 
 from figure_tables import FOLDER, committed, value
 
-from privselect._util.rounding import shown_up
+from privselect._util.rounding import format_up
 from research.figures.figures import NUMBERS
 
 DOCS = FOLDER.parent
@@ -15,7 +15,7 @@ ALLOWED = "models allowed, delta = 1e-6"
 
 
 def up(number, panel, bound, at):
-    return shown_up(value(number, panel, bound, at), 3)
+    return format_up(value(number, panel, bound, at), 3)
 
 
 def several(numbers):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from privselect._util.csv_io import as_csv, read_csv
-from privselect._util.plot_files import save_picture
+from privselect._util.plot_files import save_plot
 from research.figures.allowed_noise import ACCOUNTINGS, TrialNoise, single_mu
 from research.figures.linear_regression import (
     DATA_SETS,
@@ -112,7 +112,7 @@ def test_a_small_run(folder, tmp_path):
     curves = curves_of(read_csv(table))
     assert curves["power_plant", "paid", "ada_ssp", "none"] == curves["power_plant", "unpaid", "ada_ssp", "none"]
     assert curves["power_plant", "paid", "ops_ptr", "ours"][0] == [1.0]
-    save_picture(RegressionPicture(rows).figure(), tmp_path / "figure.png")
+    save_plot(RegressionPicture(rows).figure(), tmp_path / "figure.png")
     assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
 
 

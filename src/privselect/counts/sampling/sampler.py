@@ -15,7 +15,7 @@ from bisect import bisect_right
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
-from privselect._util.random_bits import below
+from privselect._util.random_bits import uniform_below
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -70,7 +70,7 @@ class Sampler:
         """One k, with probability exactly proportional to its weight."""
         ends, tail = self._ends, self._tail
         while True:
-            point = below(ends[-1], entropy)
+            point = uniform_below(ends[-1], entropy)
             place = bisect_right(ends, point)
             if tail is not None and place == len(self._steps):
                 k, y, bits = self._point_under(tail, entropy)
@@ -88,8 +88,8 @@ class Sampler:
         halvings = 0
         while entropy.getrandbits(1):
             halvings += 1
-        k = tail.start + halvings * tail.length + below(tail.length, entropy)
-        return k, below(tail.height, entropy), self._bits + halvings
+        k = tail.start + halvings * tail.length + uniform_below(tail.length, entropy)
+        return k, uniform_below(tail.height, entropy), self._bits + halvings
 
     def _is_under(self, k: int, y: int, bits: int, entropy: Entropy) -> bool:
         """Whether a height uniform in [y, y+1) 2^-bits is below w(k); its bits are drawn as they are needed."""

@@ -8,7 +8,7 @@ from dp_accounting import NeighboringRelation, dp_event
 from dp_accounting.pld import PLDAccountant
 from dp_accounting.pld.pld_privacy_accountant import CompositionErrorDetails
 
-from privselect._util.validation import POSITIVE, check_number, shown
+from privselect._util.validation import POSITIVE, check_number, format_value
 from privselect.errors import ParameterError, PrivselectError
 from privselect.integrations.dp_accounting.from_event import mechanism_from_event
 from privselect.integrations.dp_accounting.pld import pld_from_mechanism
@@ -35,7 +35,7 @@ class SelectionPLDAccountant(PLDAccountant):  # type: ignore[misc]
     ) -> None:
         if neighboring_relation not in _RELATIONS:
             names = ", ".join(relation.name for relation in _RELATIONS)
-            raise ParameterError(f"`neighboring_relation` must be one of {names}, got {shown(neighboring_relation)}")
+            raise ParameterError(f"`neighboring_relation` must be one of {names}, got {format_value(neighboring_relation)}")
         spacing = check_number("value_discretization_interval", value_discretization_interval, POSITIVE)
         super().__init__(neighboring_relation, spacing)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dp_accounting import dp_event
 
-from privselect._util.validation import NON_NEGATIVE, POSITIVE, UNIT, Range, check_exact, check_number, check_several, shown, whole
+from privselect._util.validation import NON_NEGATIVE, POSITIVE, UNIT, Range, check_fraction, check_number, check_sequence, format_value, integer_range
 from privselect.counts import Geometric, Logarithmic, NegativeBinomial, Poisson
 from privselect.errors import NotCoveredError, ParameterError
 from privselect.integrations.outward import float_above, inverse_below, log_above
@@ -55,9 +55,9 @@ def mechanism_from_event(event: Any, neighbours: str = ADD_REMOVE) -> Mechanism:
     event.
     """
     if not isinstance(neighbours, str) or neighbours not in {ADD_REMOVE, REPLACE_ONE}:
-        raise ParameterError(f"`neighbours` must be one of {ADD_REMOVE}, {REPLACE_ONE}, got {shown(neighbours)}")
+        raise ParameterError(f"`neighbours` must be one of {ADD_REMOVE}, {REPLACE_ONE}, got {format_value(neighbours)}")
     if not isinstance(event, dp_event.DpEvent):
-        raise ParameterError(f"`event` must be a DpEvent of dp-accounting, got {shown(event)}")
+        raise ParameterError(f"`event` must be a DpEvent of dp-accounting, got {format_value(event)}")
     return _Reading(neighbours).read(event)
 
 
@@ -104,7 +104,7 @@ class _Reading:
 
     def inner(self, event: Any) -> Mechanism:
         if not isinstance(event, dp_event.DpEvent):
-            raise ParameterError(f"an event inside must be a DpEvent of dp-accounting, got {shown(event)}")
+            raise ParameterError(f"an event inside must be a DpEvent of dp-accounting, got {format_value(event)}")
         return self.read(event)
 
     def gaussian(self, event: Any) -> Mechanism:
@@ -115,7 +115,7 @@ class _Reading:
 
     def discrete_laplace(self, event: Any) -> Mechanism:
         rate = check_number("noise_parameter", event.noise_parameter, POSITIVE)
-        most = check_number("sensitivity", event.sensitivity, whole(1, 10**15))
+        most = check_number("sensitivity", event.sensitivity, integer_range(1, 10**15))
         if most * self.reach != 1:
             reason = f"discrete Laplace noise is described for a sensitivity of 1, not {most * self.reach:g}; "
             raise self.refusal(reason + _BY_PLD.format("from_discrete_laplace_mechanism"))
@@ -129,8 +129,8 @@ class _Reading:
         """
         stated = check_number("noise_parameter", event.noise_parameter, UNIT)
         # The number as written, or what the float holds: near 1 they tell another story, and less noise is the safer one.
-        noise = min(check_exact("noise_parameter", stated), Fraction(stated))
-        buckets = int(check_number("num_buckets", event.num_buckets, whole(1, 10**15)))
+        noise = min(check_fraction("noise_parameter", stated), Fraction(stated))
+        buckets = int(check_number("num_buckets", event.num_buckets, integer_range(1, 10**15)))
         if self.neighbours != REPLACE_ONE:
             raise self.refusal("every record gives an answer, so it must be read with neighbours='replace_one'")
         if buckets == 1 or noise == 1:
@@ -154,8 +154,8 @@ class _Reading:
 
     def fixed_sample(self, event: Any) -> Mechanism:
         """One step on a batch without replacement. Both measure the noise against one record's norm; a replaced one moves twice that."""
-        records = int(check_number("source_dataset_size", event.source_dataset_size, whole(1, 10**15)))
-        batch = int(check_number("sample_size", event.sample_size, whole(1, records)))
+        records = int(check_number("source_dataset_size", event.source_dataset_size, integer_range(1, 10**15)))
+        batch = int(check_number("sample_size", event.sample_size, integer_range(1, records)))
         inner = self.inner(event.event)
         if self.neighbours != REPLACE_ONE:
             raise self.refusal("a sample of fixed size is analysed for neighbours='replace_one'")
@@ -182,11 +182,11 @@ class _Reading:
         return DPSGD(noise_multiplier=inner.sigma, sampling_probability=rate, steps=1)
 
     def self_composed(self, event: Any) -> Mechanism:
-        count = int(check_number("count", event.count, whole(0, 10**9)))
+        count = int(check_number("count", event.count, integer_range(0, 10**9)))
         return repeated(self.inner(event.event), count, self.neighbours)
 
     def composed(self, event: Any) -> Mechanism:
-        events = check_several("events", event.events, "a list of DpEvents of dp-accounting")
+        events = check_sequence("events", event.events, "a list of DpEvents of dp-accounting")
         return composed([self.inner(one) for one in events], self.neighbours)
 
     def selected(self, event: Any) -> Mechanism:
@@ -199,5 +199,5 @@ class _Reading:
         try:
             eta = check_number("shape", shape, _SHAPE)
         except ParameterError:
-            raise ParameterError(f"`shape` must be {_SHAPE} or inf, got {shown(shape)}") from None
+            raise ParameterError(f"`shape` must be {_SHAPE} or inf, got {format_value(shape)}") from None
         return _NAMED[eta](mean=mean) if eta in _NAMED else NegativeBinomial(eta=eta, mean=mean)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
-from privselect._util.validation import POSITIVE, check_number, shown, whole
+from privselect._util.validation import POSITIVE, check_number, format_value, integer_range
 from privselect.errors import NotCoveredError, ParameterError
 from privselect.mechanisms import Curve, Mechanism
 from privselect.mechanisms.neighbours import ANY
@@ -41,8 +41,8 @@ def mechanism_from_pld(pld: Any, *, compositions: int = 1, neighbours: str = ANY
     whose rounding is then allowed for. At 1 the masses are taken as they stand. Losses beyond 700 count as infinite.
     """
     if not isinstance(pld, PrivacyLossDistribution):
-        raise ParameterError(f"`pld` must be a PrivacyLossDistribution of dp-accounting, got {shown(pld)}")
-    times = int(check_number("compositions", compositions, whole(1, 10**9)))
+        raise ParameterError(f"`pld` must be a PrivacyLossDistribution of dp-accounting, got {format_value(pld)}")
+    times = int(check_number("compositions", compositions, integer_range(1, 10**9)))
     remove, add = _lattices(pld)
     if not (remove.pessimistic and add.pessimistic):
         raise NotCoveredError("an optimistic loss distribution is below the truth: make it with pessimistic_estimate=True")
@@ -66,7 +66,7 @@ def pld_from_mechanism(mechanism: Mechanism, value_discretization_interval: floa
     dots. A tail of 1e-22 counts as infinite loss.
     """
     if not isinstance(mechanism, Mechanism):
-        raise ParameterError(f"`mechanism` must be a mechanism such as gaussian(sigma=4), got {shown(mechanism)}")
+        raise ParameterError(f"`mechanism` must be a mechanism such as gaussian(sigma=4), got {format_value(mechanism)}")
     spacing = check_number("value_discretization_interval", value_discretization_interval, POSITIVE)
     by_order = {direction: bracket.upper for direction, bracket in mechanism.brackets_by_order.items()}
     first = by_order.get("both") or by_order["remove"]

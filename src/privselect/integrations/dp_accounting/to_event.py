@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from dp_accounting import dp_event
 
-from privselect._util.validation import shortened, shown
+from privselect._util.validation import truncate, format_value
 from privselect.counts import Geometric, Logarithmic, NegativeBinomial, Poisson
 from privselect.errors import NotCoveredError, ParameterError
 from privselect.integrations.outward import inverse_above
@@ -32,7 +32,7 @@ def event_from_mechanism(mechanism: Mechanism) -> dp_event.DpEvent:
     takes every mechanism.
     """
     if not isinstance(mechanism, Mechanism):
-        raise ParameterError(f"`mechanism` must be a mechanism such as gaussian(sigma=4), got {shown(mechanism)}")
+        raise ParameterError(f"`mechanism` must be a mechanism such as gaussian(sigma=4), got {format_value(mechanism)}")
     return _Writing(mechanism.neighbours).write(mechanism)
 
 
@@ -111,4 +111,4 @@ def _mean_and_shape(count: Count, selection: Selection) -> tuple[float, float]:
 
 
 def _refused(mechanism: Mechanism, reason: str) -> NotCoveredError:
-    return NotCoveredError(f"{shortened(str(mechanism))} has no event of dp-accounting: {reason}; use `pld_from_mechanism`")
+    return NotCoveredError(f"{truncate(str(mechanism))} has no event of dp-accounting: {reason}; use `pld_from_mechanism`")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from privselect._util.validation import POSITIVE, PROBABILITY, check_number, check_several, shown, whole
+from privselect._util.validation import POSITIVE, PROBABILITY, check_number, check_sequence, format_value, integer_range
 from privselect.errors import NotCoveredError, ParameterError
 from privselect.integrations.sequential import composed
 from privselect.mechanisms import DPSGD
@@ -31,10 +31,10 @@ def mechanism_from_history(accountant: Any) -> Mechanism:
                 "the gdp accountant of Opacus is a central limit below the truth; what it has kept is not: pass `accountant.history` itself"
             )
         if name not in _KNOWN:
-            raise NotCoveredError(f"the accountant must be one of {', '.join(_KNOWN)}, got {shown(name)}")
+            raise NotCoveredError(f"the accountant must be one of {', '.join(_KNOWN)}, got {format_value(name)}")
         history = accountant.history
     stages: dict[tuple[float, float], int] = {}
-    for entry in check_several("history", history, _WANTED):
+    for entry in check_sequence("history", history, _WANTED):
         noise, rate, steps = _stage(entry)
         stages[noise, rate] = stages.get((noise, rate), 0) + steps
     if not stages:
@@ -47,9 +47,9 @@ def _stage(entry: Any) -> tuple[float, float, int]:
     try:
         noise, rate, steps = entry
     except (TypeError, ValueError):
-        raise ParameterError(f"each stage must be a triple (noise_multiplier, sample_rate, num_steps), got {shown(entry)}") from None
+        raise ParameterError(f"each stage must be a triple (noise_multiplier, sample_rate, num_steps), got {format_value(entry)}") from None
     return (
         check_number("noise_multiplier", noise, POSITIVE),
         check_number("sample_rate", rate, PROBABILITY),
-        int(check_number("num_steps", steps, whole(1, 10**9))),
+        int(check_number("num_steps", steps, integer_range(1, 10**9))),
     )

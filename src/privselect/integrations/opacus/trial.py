@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from privselect._util.validation import check_number, shown, whole
+from privselect._util.validation import check_number, format_value, integer_range
 from privselect.errors import MissingExtraError, ParameterError
 from privselect.integrations.opacus.certificate_notes import notes
 from privselect.integrations.opacus.violation_messages import PLAN
@@ -48,11 +48,11 @@ class OpacusTrial:
         if find_spec("torch") is None or find_spec("opacus") is None:
             raise MissingExtraError("OpacusTrial needs Opacus; install it with: pip install 'privselect[opacus]'")
         if not callable(self.train):
-            raise ParameterError(f"`train` must be a function of (candidate, data, private), got {shown(self.train)}")
-        object.__setattr__(self, "records", int(check_number("records", self.records, whole(1, _MOST_RECORDS))))
-        object.__setattr__(self, "threads", int(check_number("threads", self.threads, whole(1, 1024))))
+            raise ParameterError(f"`train` must be a function of (candidate, data, private), got {format_value(self.train)}")
+        object.__setattr__(self, "records", int(check_number("records", self.records, integer_range(1, _MOST_RECORDS))))
+        object.__setattr__(self, "threads", int(check_number("threads", self.threads, integer_range(1, 1024))))
         if not isinstance(self.device, str) or self.device.partition(":")[0] not in _DEVICES:
-            raise ParameterError(f"`device` must be cpu, cuda or one such as cuda:1, got {shown(self.device)}")
+            raise ParameterError(f"`device` must be cpu, cuda or one such as cuda:1, got {format_value(self.device)}")
         if not callable(self.plan):
             self._checked(self.plan)
 
@@ -77,7 +77,7 @@ class OpacusTrial:
 
     def _checked(self, plan: Any) -> DPSGD:
         if not isinstance(plan, DPSGD):
-            raise ParameterError(f"`plan` must be a DPSGD, or a function of the candidate that returns one, got {shown(plan)}")
+            raise ParameterError(f"`plan` must be a DPSGD, or a function of the candidate that returns one, got {format_value(plan)}")
         if plan.sampling_probability * self.records < 1:
             raise ParameterError(
                 "`plan` must expect at least one record in a batch, sampling_probability * records >= 1, got "

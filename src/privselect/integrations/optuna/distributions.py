@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
-from privselect._util.random_bits import below
-from privselect._util.validation import POSITIVE, REAL, check_number, shown, whole
+from privselect._util.random_bits import uniform_below
+from privselect._util.validation import POSITIVE, REAL, check_number, format_value, integer_range
 from privselect.errors import ParameterError
 from privselect.tuning.space import Choice, Distribution, Integer, LogUniform, Uniform
 
@@ -36,8 +36,8 @@ class Steps(Distribution):
         for name, allowed in (("low", REAL), ("high", REAL), ("step", POSITIVE)):
             check_number(name, getattr(self, name), allowed)
         if self.low > self.high:
-            raise ParameterError(f"`low` must be at most `high`, got {shown(self.low)} and {shown(self.high)}")
-        check_number("(high - low) / step", self.count - 1, whole(0, _MOST))
+            raise ParameterError(f"`low` must be at most `high`, got {format_value(self.low)} and {format_value(self.high)}")
+        check_number("(high - low) / step", self.count - 1, integer_range(0, _MOST))
 
     @property
     def count(self) -> int:
@@ -46,7 +46,7 @@ class Steps(Distribution):
 
     def draw(self, entropy: Entropy) -> float:
         """Exactly uniform."""
-        return min(max(below(self.count, entropy) * self.step + self.low, self.low), self.high)
+        return min(max(uniform_below(self.count, entropy) * self.step + self.low, self.low), self.high)
 
     def plain(self) -> dict[str, Any]:
         """The two ends and the step."""
@@ -62,9 +62,9 @@ class LogInteger(Distribution):
 
     def __post_init__(self) -> None:
         for name in ("low", "high"):
-            check_number(name, getattr(self, name), whole(1, _MOST))
+            check_number(name, getattr(self, name), integer_range(1, _MOST))
         if self.low > self.high:
-            raise ParameterError(f"`low` must be at most `high`, got {shown(self.low)} and {shown(self.high)}")
+            raise ParameterError(f"`low` must be at most `high`, got {format_value(self.low)} and {format_value(self.high)}")
 
     def draw(self, entropy: Entropy) -> int:
         """By 2^53 evenly spaced logarithms, each as likely as any other."""
@@ -81,7 +81,7 @@ def law_of(distribution: BaseDistribution) -> Distribution:
     if isinstance(distribution, CategoricalDistribution):
         return Choice(distribution.choices)
     if not isinstance(distribution, FloatDistribution | IntDistribution):
-        raise ParameterError(f"a hyperparameter must be a float, an int or categorical, got {shown(distribution)}")
+        raise ParameterError(f"a hyperparameter must be a float, an int or categorical, got {format_value(distribution)}")
     low, high, step = distribution.low, distribution.high, distribution.step
     if isinstance(distribution, IntDistribution):
         if distribution.log:

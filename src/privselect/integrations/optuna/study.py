@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from privselect._util.validation import check_number, shown, whole
+from privselect._util.validation import check_number, format_value, integer_range
 from privselect.certificates.certificate import read_time
 from privselect.errors import MissingExtraError, ParameterError
 from privselect.integrations.optuna.objective import OptunaObjective
@@ -59,10 +59,10 @@ class PrivateStudy:
         if score not in _SCORES:
             raise ParameterError(
                 "`score` must be 'public' (the objective's value comes from its private output and public data) or 'covered' (you declare "
-                f"that the mechanism covers it), got {'none' if score is None else shown(score)}"
+                f"that the mechanism covers it), got {'none' if score is None else format_value(score)}"
             )
         if artifact is not None and not (isinstance(artifact, str) and artifact):
-            raise ParameterError(f"`artifact` must be the name of a user attribute, got {shown(artifact)}")
+            raise ParameterError(f"`artifact` must be the name of a user attribute, got {format_value(artifact)}")
         if (artifact is None) != (options.get("export") is None):
             raise ParameterError(
                 "`artifact` (the user attribute that is released) and `export` (how, such as 'arrays') must be given together, got one"
@@ -187,12 +187,12 @@ def _read_direction(given: Any) -> str:
     """Optuna takes its own enumeration as well as text."""
     direction = given if isinstance(given, str) else str(getattr(given, "name", given)).lower()
     if direction not in _SIGNS:
-        raise ParameterError(f"`direction` must be minimize or maximize, got {shown(given)}")
+        raise ParameterError(f"`direction` must be minimize or maximize, got {format_value(given)}")
     return direction
 
 
 def _engine(n_jobs: Any) -> dict[str, Any]:
-    jobs = check_number("n_jobs", n_jobs, whole(-1))
+    jobs = check_number("n_jobs", n_jobs, integer_range(-1))
     if jobs == 0:
         raise ParameterError("`n_jobs` must be a whole number >= 1, or -1 for one trial on each core, got 0")
     return {"executor": "serial"} if jobs == 1 else {"executor": "processes", "workers": None if jobs < 0 else int(jobs)}

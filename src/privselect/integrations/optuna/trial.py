@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import BaseTrial
 
-from privselect._util.validation import shown
+from privselect._util.validation import format_value
 from privselect.integrations.optuna.distributions import law_of
 from privselect.integrations.optuna.unsupported import OF_TRIAL, NoLawError, withheld
 from privselect.tuning.space import Choice
@@ -79,9 +79,9 @@ class PrivateTrial(BaseTrial):
                 self._params[name] = _as_given(self._suggest.draw(name, law), law, distribution)
                 self._distributions[name] = distribution
         except (ValueError, TypeError, ArithmeticError) as error:
-            raise NoLawError(f"{shown(name)} cannot be drawn: {error}") from error
+            raise NoLawError(f"{format_value(name)} cannot be drawn: {error}") from error
         if self._distributions[name] != distribution:
-            raise NoLawError(f"{shown(name)} was drawn by another law in this trial, {self._distributions[name]}, got {distribution}")
+            raise NoLawError(f"{format_value(name)} was drawn by another law in this trial, {self._distributions[name]}, got {distribution}")
         return self._params[name]
 
     # -- what Optuna would look at --------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from privselect._util.validation import shown
+from privselect._util.validation import format_value
 from privselect.errors import ParameterError, PrivselectError
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def refuse(given: Mapping[str, Any], reasons: Mapping[str, str]) -> None:
         nothing = value is None or value is False or (isinstance(value, list | tuple) and not value)
         if name in reasons and not nothing:
             # Of what is no number only the kind: an address may hold a password, and data is data.
-            got = shown(value) if isinstance(value, bool | int | float) else f"a {type(value).__name__}"
+            got = format_value(value) if isinstance(value, bool | int | float) else f"a {type(value).__name__}"
             raise ParameterError(f"`{name}` cannot be had in a private study, got {got}: {reasons[name]}")
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from privselect._util.validation import OPEN_UNIT, POSITIVE, check_number, shown
+from privselect._util.validation import OPEN_UNIT, POSITIVE, check_number, format_value
 from privselect.counts import Count
 from privselect.errors import ParameterError
 from privselect.integrations.sklearn.pipeline import private_part
@@ -34,11 +34,11 @@ def sized_for_search(estimator: Any, count: Any, *, epsilon: float, delta: float
     goal, share = check_number("epsilon", epsilon, POSITIVE), check_number("delta", delta, OPEN_UNIT)
     law = parse(count) if isinstance(count, str) else count
     if not isinstance(law, Count):
-        raise ParameterError(f"`count` must be a law of K such as geometric(mean=30), got {shown(count)}")
+        raise ParameterError(f"`count` must be a law of K such as geometric(mean=30), got {format_value(count)}")
     prefix = _prefix(estimator)
     own_delta = share / max(law.expected(), 1.0)
     if own_delta == 0.0:
-        raise ParameterError(f"`delta` must be greater, as it is shared among {law.expected():g} trials, got {shown(delta)}")
+        raise ParameterError(f"`delta` must be greater, as it is shared among {law.expected():g} trials, got {format_value(delta)}")
 
     def sized(own: float) -> Any:
         return clone(estimator).set_params(**{f"{prefix}epsilon": own, f"{prefix}delta": own_delta})
@@ -49,7 +49,7 @@ def sized_for_search(estimator: Any, count: Any, *, epsilon: float, delta: float
     own = _largest(price, goal)
     if own == 0.0:
         raise ParameterError(
-            f"`epsilon` must be greater for {law} and delta={share:g}, as no fit leaks little enough, got {shown(epsilon)}"
+            f"`epsilon` must be greater for {law} and delta={share:g}, as no fit leaks little enough, got {format_value(epsilon)}"
         )
     return sized(own)
 

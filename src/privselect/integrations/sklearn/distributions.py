@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import stats
 
-from privselect._util.validation import shown
+from privselect._util.validation import format_value
 from privselect.errors import ParameterError
 from privselect.integrations.sklearn.seeds import NAMES
 from privselect.tuning.plan_ids import name_in_plan
@@ -53,13 +53,13 @@ def read_space(given: Any, estimator: Any) -> Space:
             "law of a candidate is not known; give one, or run one search for each"
         )
     if not isinstance(given, Mapping) or not given:
-        raise ParameterError(f"`param_distributions` must be a dict of names and distributions, got {shown(given)}")
+        raise ParameterError(f"`param_distributions` must be a dict of names and distributions, got {format_value(given)}")
     known = estimator.get_params(deep=True)
     for name in given:
         if name not in known:
             raise ParameterError(
                 f"`param_distributions` must name parameters of {type(estimator).__name__}, which are {', '.join(sorted(known))}; "
-                f"got {shown(name)}"
+                f"got {format_value(name)}"
             )
         if str(name).rpartition("__")[2] in NAMES:
             raise ParameterError(f"`param_distributions` must not hold {name}: the randomness of each trial is its own, and stays secret")
@@ -79,7 +79,7 @@ def read_law(name: str, given: Any) -> Distribution:
         raise ParameterError(f"`{name}` of `param_distributions`: {error}") from None
     raise ParameterError(
         f"`{name}` of `param_distributions` must be a list of options or a frozen distribution of scipy.stats such as loguniform(1e-3, 1), "
-        f"got {shown(given)}"
+        f"got {format_value(given)}"
     )
 
 

@@ -14,7 +14,7 @@ from sklearn.utils import check_consistent_length, column_or_1d, get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, has_fit_parameter, validate_data
 
-from privselect._util.validation import shown
+from privselect._util.validation import format_value
 from privselect.errors import ParameterError
 from privselect.integrations.sklearn.declared_mechanism import is_of_diffprivlib
 from privselect.integrations.sklearn.label_checks import check_labels
@@ -42,7 +42,7 @@ def read_columns(search: Any, X: Any, y: Any = None, fit_params: Any = None) -> 
     """The records that are fitted; messages are scikit-learn's own."""
     for name in fit_params or {}:
         if name != "sample_weight":
-            raise ParameterError(f"`fit` of a private search takes no parameter but sample_weight, got {shown(name)}")
+            raise ParameterError(f"`fit` of a private search takes no parameter but sample_weight, got {format_value(name)}")
     X, y = _validated(search, X, y, reset=True)  # noqa: N806
     weights = (fit_params or {}).get("sample_weight")
     if weights is not None:
@@ -62,7 +62,7 @@ def read_synthetic(search: Any) -> dict[str, Any]:
     """Records that are nobody's, for a trial before the draw; with ids where the hold-out is to be split off."""
     given = search.synthetic
     if not isinstance(given, tuple) or len(given) != 2:
-        raise ParameterError(f"`synthetic` must be (X, y) of the same form as the records, got {shown(given)}")
+        raise ParameterError(f"`synthetic` must be (X, y) of the same form as the records, got {format_value(given)}")
     columns = read_held(search, *given)
     held = search.validation
     return columns if not isinstance(held, HoldOut) or held.fraction is None else {**columns, "ids": record_ids(columns)}
@@ -105,7 +105,7 @@ def _classes(search: Any, y: Any) -> Any:
     """The labels: given, the estimator's own, or those of the data."""
     if not is_classifier(search) or y is None:
         if search.classes is not None:
-            raise ParameterError(f"`classes` must be None where the estimator is no classifier, got {shown(search.classes)}")
+            raise ParameterError(f"`classes` must be None where the estimator is no classifier, got {format_value(search.classes)}")
         return None
     own = getattr(private_part(search.estimator), "classes", None)
     known = own if search.classes is None else search.classes

@@ -11,7 +11,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
 
-from privselect._util.validation import check_several
+from privselect._util.validation import check_sequence
 from privselect.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def read_covered(given: Any) -> tuple[str, ...]:
     wanted = "the names of steps that the mechanism covers, such as ('scaler',)"
     if isinstance(given, str):
         raise ParameterError(f"`covered` must be {wanted}, got the text {given!r}")
-    return check_several("covered", given, wanted)
+    return check_sequence("covered", given, wanted)
 
 
 def check_steps(estimator: Any, covered: tuple[str, ...]) -> tuple[str, ...]:

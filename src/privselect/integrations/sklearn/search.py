@@ -12,7 +12,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from privselect._util.validation import shown
+from privselect._util.validation import format_value
 from privselect.errors import ParameterError
 from privselect.integrations.sklearn import pickling
 from privselect.integrations.sklearn.input_checks import read_columns, read_synthetic
@@ -138,7 +138,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _check_estimator(self) -> None:
         if not isinstance(self.estimator, BaseEstimator) or not hasattr(self.estimator, "fit"):
-            raise ParameterError(f"`estimator` must be an estimator of scikit-learn's with a fit, got {shown(self.estimator)}")
+            raise ParameterError(f"`estimator` must be an estimator of scikit-learn's with a fit, got {format_value(self.estimator)}")
         for part in (self.estimator, *self.estimator.get_params(deep=True).values()):
             # Its `mechanism` is that of one of its own trials, not of all that it does.
             if isinstance(part, PrivateSearch):

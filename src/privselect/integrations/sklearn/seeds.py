@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.ensemble import BaseEnsemble
 from sklearn.pipeline import Pipeline
 
-from privselect._util.validation import shown
+from privselect._util.validation import format_value
 from privselect.errors import ParameterError
 from privselect.integrations.sklearn.pickling import is_generator
 from privselect.tuning.randomness.trial_randomness import ENOUGH_BITS
@@ -33,7 +33,7 @@ def seeds_of(estimator: Any) -> dict[str, Any]:
     for name, value in parameters:
         last = name.rpartition("__")[2]
         if last in NAMES and not (value is None or _is_number(value) or isinstance(value, np.random.RandomState)):
-            raise ParameterError(f"`{name}` must be None, a RandomState or a whole number, got {shown(value)}")
+            raise ParameterError(f"`{name}` must be None, a RandomState or a whole number, got {format_value(value)}")
         if last not in NAMES and (is_generator(value) or (last in _OTHER_NAMES and value is not None)):
             raise ParameterError(
                 f"`{name}` must not hold randomness, as every trial would have the same noise; an estimator takes it by `{_NAME}`, got some"

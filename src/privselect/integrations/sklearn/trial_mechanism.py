@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from privselect._util.validation import shown
+from privselect._util.validation import format_value
 from privselect.certificates.score_privacy import COVERED
 from privselect.errors import ParameterError
 from privselect.mechanisms import Composed, Disjoint, Mechanism
@@ -69,7 +69,7 @@ def _more_than_the_fit(given: Any, own: MechanismOf, candidate: Candidate) -> An
     if said is None or leaks_at_most(said, fit) or (alike and not any(leaks_at_most(fit, part) for part in alike)):
         raise ParameterError(
             "`mechanism` must account for the score as well where `validation` is 'covered', as what the estimator says of itself is its "
-            f"fit alone, {fit}; got {'none' if said is None else shown(str(said))}"
+            f"fit alone, {fit}; got {'none' if said is None else format_value(str(said))}"
         )
     return said
 
@@ -78,7 +78,7 @@ def _not_less(given: Callable[[Candidate], Any], own: MechanismOf, candidate: Ca
     """What the user's function says, where that is not less than what the estimator does."""
     said = given(candidate)
     if isinstance(said, Mechanism) and not leaks_at_most(own(candidate), said):
-        raise ParameterError(f"`mechanism` must cover what the estimator says that it runs, {own(candidate)}, got {shown(str(said))}")
+        raise ParameterError(f"`mechanism` must cover what the estimator says that it runs, {own(candidate)}, got {format_value(str(said))}")
     return said
 
 

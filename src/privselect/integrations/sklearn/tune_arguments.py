@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
 
-from privselect._util.validation import check_number, shown, whole
+from privselect._util.validation import check_number, format_value, integer_range
 from privselect.errors import ParameterError
 from privselect.integrations.sklearn import pickling
 from privselect.integrations.sklearn.declared_mechanism import told_mechanism, told_notes
@@ -69,11 +69,11 @@ def described_run(search: Any, records: Records) -> dict[str, Any]:
 
 def _conditions(search: Any, trial: Trial) -> dict[str, Any]:
     if not isinstance(search.options, Mapping | None):
-        raise ParameterError(f"`options` must be None or a dict, got {shown(search.options)}")
+        raise ParameterError(f"`options` must be None or a dict, got {format_value(search.options)}")
     given = dict(search.options or {})
     for name in given:
         if name in search.get_params(deep=False) or name in {"insecure_seed", "seed_bits", "executor", "workers", "export", "fallback"}:
-            raise ParameterError(f"`options` must hold what the search has no parameter for, such as timeout, got {shown(name)}")
+            raise ParameterError(f"`options` must hold what the search has no parameter for, such as timeout, got {format_value(name)}")
     return {
         "count": search.count,
         "score": trial.validation.score,
@@ -137,12 +137,12 @@ def _notes(search: Any, estimator: Any, records: Records) -> tuple[str, ...]:
 
 
 def _seed(random_state: Any) -> int | None:
-    return None if random_state is None else int(check_number("random_state", random_state, whole(0, 2**256 - 1)))
+    return None if random_state is None else int(check_number("random_state", random_state, integer_range(0, 2**256 - 1)))
 
 
 def _executor(n_jobs: Any) -> dict[str, Any]:
     if n_jobs is None or n_jobs == 1:
         return {"executor": "serial", "workers": None}
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs == 0:
-        raise ParameterError(f"`n_jobs` must be None, a whole number of processes or -1 for all cores, got {shown(n_jobs)}")
+        raise ParameterError(f"`n_jobs` must be None, a whole number of processes or -1 for all cores, got {format_value(n_jobs)}")
     return {"executor": "processes", "workers": joblib.effective_n_jobs(n_jobs)}

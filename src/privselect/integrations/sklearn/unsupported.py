@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 
 from sklearn.model_selection import check_cv
 
-from privselect._util.validation import shown
+from privselect._util.validation import format_value
 from privselect.errors import ParameterError
 from privselect.mechanisms import Composed
 from privselect.selection import Selection
@@ -43,7 +43,7 @@ def explained(init: Callable[Parameters, None]) -> Callable[Parameters, None]:
     def checked(*args: Parameters.args, **given: Parameters.kwargs) -> None:
         for name, value in given.items():
             if name in _WITHOUT:
-                raise ParameterError(f"a private search has no `{name}`: {_WITHOUT[name]}; got {name}={shown(value)}")
+                raise ParameterError(f"a private search has no `{name}`: {_WITHOUT[name]}; got {name}={format_value(value)}")
         init(*args, **given)
 
     return checked
@@ -65,7 +65,7 @@ def check_no_refit(refit: Any, tuning: Tuning) -> None:
     mechanism = tuning.recipe.mechanism
     both = Composed((Selection(mechanism, tuning.recipe.count), mechanism)).epsilon_at(delta=tuning.delta).upper
     raise ParameterError(
-        f"`refit` must be False, got {shown(refit)}: the winner is a trained model already, and training it once more would cost epsilon "
+        f"`refit` must be False, got {format_value(refit)}: the winner is a trained model already, and training it once more would cost epsilon "
         f"{both:.4g} in all, at delta {tuning.delta:g}"
     )
 
@@ -78,7 +78,7 @@ def check_no_folds(cv: Any, tuning: Tuning) -> None:
     trial = Composed((tuning.recipe.mechanism,), times=folds)
     price = Selection(trial, tuning.recipe.count).epsilon_at(delta=tuning.delta).upper
     raise ParameterError(
-        f"`cv` must be None, got {shown(cv)}: {folds} fits of each candidate on overlapping records are {folds} compositions of the "
+        f"`cv` must be None, got {format_value(cv)}: {folds} fits of each candidate on overlapping records are {folds} compositions of the "
         f"mechanism in one trial, which would cost epsilon {price:.4g} at delta {tuning.delta:g}, and more for the scores on the folds; "
         "give `validation`"
     )

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.metrics import check_scoring, get_scorer_names
 
-from privselect._util.validation import shown
+from privselect._util.validation import format_value
 from privselect.certificates.score_privacy import COVERED, PUBLIC
 from privselect.errors import ParameterError
 from privselect.tuning.plan_ids import plan_id
@@ -49,7 +49,7 @@ class HoldOut:
     ids: Any = None
 
     def __repr__(self) -> str:
-        return f"HoldOut(sigma={shown(self.sigma)})"  # never the records
+        return f"HoldOut(sigma={format_value(self.sigma)})"  # never the records
 
     def without_records(self) -> HoldOut:
         """All but what is private."""
@@ -96,7 +96,7 @@ def read_validation(given: Any, scoring: Any, estimator: Any, checked: Callable[
     if isinstance(given, HoldOut):
         return _counted(given, scoring, estimator, checked)
     if isinstance(scoring, list | tuple | set | dict):
-        raise ParameterError(f"`scoring` must be one score, as one number decides which trial wins, got several: {shown(scoring)}")
+        raise ParameterError(f"`scoring` must be one score, as one number decides which trial wins, got several: {format_value(scoring)}")
     if isinstance(given, str) and given == COVERED:
         return Validation(COVERED, check_scoring(estimator, scoring))
     if isinstance(given, tuple) and len(given) == 2:
@@ -107,17 +107,17 @@ def read_validation(given: Any, scoring: Any, estimator: Any, checked: Callable[
 
 def _without_content(given: Any) -> str:
     """What was given, but for records."""
-    return "none" if given is None else shown(given) if isinstance(given, str) else f"a {type(given).__name__}"
+    return "none" if given is None else format_value(given) if isinstance(given, str) else f"a {type(given).__name__}"
 
 
 def _counted(given: HoldOut, scoring: Any, estimator: Any, checked: Callable[[Any, Any], Columns]) -> Validation:
     given.check()
     if scoring is None or (isinstance(scoring, str) and scoring == "accuracy"):
         if not is_classifier(estimator):
-            raise ParameterError(f"{_COUNTED}; {type(estimator).__name__} is no classifier, so a function is needed, got {shown(scoring)}")
+            raise ParameterError(f"{_COUNTED}; {type(estimator).__name__} is no classifier, so a function is needed, got {format_value(scoring)}")
         answers = Answers()
     elif isinstance(scoring, str) or not callable(scoring) or hasattr(scoring, "_score_func"):  # a scorer of scikit-learn's
-        raise ParameterError(f"{_COUNTED}, got {shown(scoring)}")
+        raise ParameterError(f"{_COUNTED}, got {format_value(scoring)}")
     else:
         answers = Answers(scoring)
     if given.fraction is not None:

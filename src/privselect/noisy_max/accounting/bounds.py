@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import erfcx
 
-from privselect._util.safe_search import least_epsilon_where
+from privselect._util.safe_search import smallest_epsilon_where
 from privselect.mechanisms.composed import Composed
 from privselect.mechanisms.gaussian import Gaussian
 from privselect.mechanisms.renyi_to_dp import lem_rdp_to_dp_epsilon
@@ -121,4 +121,4 @@ def _log_gaussian_delta(mu: float, epsilon: Floats) -> Floats:
 
 def least_epsilon(delta_at: Callable[[Floats], Floats], delta: float) -> float:
     """The least epsilon >= 0 found at which a falling bound is at most delta; infinite where none is."""
-    return least_epsilon_where(lambda epsilon: float(delta_at(np.array(epsilon))) <= delta, largest=_LARGEST_EPSILON, close=_CLOSE)
+    return smallest_epsilon_where(lambda epsilon: float(delta_at(np.array(epsilon))) <= delta, largest=_LARGEST_EPSILON, close=_CLOSE)

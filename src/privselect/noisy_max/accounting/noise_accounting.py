@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from privselect._util.validation import shown
+from privselect._util.validation import format_value
 from privselect.errors import ParameterError
 from privselect.noisy_max.accounting.two_group_lower import two_level_instances
 from privselect.pairs import Bracket, DominatingPair
@@ -87,4 +87,4 @@ class Additive(ABC):
 def additive(noise: object) -> Additive:
     """What is known of this noise; refused for what is no noise on a score."""
     kinds = "gaussian, laplace, gumbel, exponential, discrete_gaussian, discrete_laplace or a log-concave density"
-    raise ParameterError(f"`noise` must be {kinds}, got {shown(noise)}")
+    raise ParameterError(f"`noise` must be {kinds}, got {format_value(noise)}")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privselect._util.validation import OPEN_UNIT, POSITIVE, REAL, check_array, check_number, whole
+from privselect._util.validation import OPEN_UNIT, POSITIVE, REAL, check_array, check_number, integer_range
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     Profile = Callable[[Floats], Floats]
 
 _UP = 1.0 + 1e-12  # more than the formulas here can lose
-_SCORES, _ROUNDS = whole(1), whole(1)
+_SCORES, _ROUNDS = integer_range(1), integer_range(1)
 
 
 def thm_max_sel(profile: Profile, m: int, epsilon: ArrayLike) -> Floats:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privselect._util.random_bits import below
+from privselect._util.random_bits import uniform_below
 from privselect.noisy_max.sampling.random_words import many_below
 from privselect.noisy_max.scores import FAR, FAR_WHOLE
 
@@ -86,6 +86,6 @@ def _compared(noisy: list[tuple[Fraction, Place]], entropy: Entropy) -> int:
         best = max(noisy[i][0] + noisy[i][1].start for i in able)
         able = [i for i in able if noisy[i][0] + noisy[i][1].end > best or noisy[i][0] + noisy[i][1].start == best]
         if len(able) == 1 or noisy[0][1].whole:
-            return able[below(len(able), entropy)]
+            return able[uniform_below(len(able), entropy)]
         for i in able:
             noisy[i][1].narrow(entropy)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privselect._util.validation import shown
+from privselect._util.validation import format_value
 from privselect.errors import ParameterError
 from privselect.mechanisms import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
 from privselect.noisy_max.accounting.densities import Shape
@@ -58,7 +58,7 @@ def drawing(noise: object) -> Drawing:
     """How this noise is drawn; refused where it cannot be drawn exactly."""
     kinds = "gaussian, laplace, gumbel, exponential, discrete_gaussian or discrete_laplace"
     raise ParameterError(
-        f"`noise` must be {kinds} to be drawn exactly, got {shown(noise)}; a density given by functions can be accounted for, not drawn"
+        f"`noise` must be {kinds} to be drawn exactly, got {format_value(noise)}; a density given by functions can be accounted for, not drawn"
     )
 
 
@@ -91,6 +91,6 @@ def _(noise: DiscreteGaussian) -> Drawing:
 def _(noise: DiscreteLaplace) -> Drawing:
     if noise.scale > _BROADEST:
         raise ParameterError(
-            f"`noise` on the whole numbers can be drawn up to a scale of {_BROADEST:g}, got {shown(noise)}; laplace has no such limit"
+            f"`noise` on the whole numbers can be drawn up to a scale of {_BROADEST:g}, got {format_value(noise)}; laplace has no such limit"
         )
     return Drawing(Shape.LAPLACE, noise.scale, whole=True)

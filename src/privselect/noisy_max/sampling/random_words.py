@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privselect._util.validation import shown
+from privselect._util.validation import format_value
 from privselect.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def check_entropy(entropy: Entropy | None) -> Entropy:
     if entropy is None:
         return random.SystemRandom()
     if not callable(getattr(entropy, "getrandbits", None)):
-        raise ParameterError(f"`entropy` must have a method getrandbits, as random.SystemRandom() has, got {shown(type(entropy).__name__)}")
+        raise ParameterError(f"`entropy` must have a method getrandbits, as random.SystemRandom() has, got {format_value(type(entropy).__name__)}")
     return entropy
 
 

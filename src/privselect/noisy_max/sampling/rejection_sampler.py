@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from privselect._util.random_bits import below
+from privselect._util.random_bits import uniform_below
 from privselect.counts.sampling.interval_arithmetic import Precision
 from privselect.noisy_max.sampling.random_words import words
 
@@ -134,7 +134,7 @@ class Staircase:
             halvings += 1
         out = (halvings << self.lattice.unit_bits) + entropy.getrandbits(self.lattice.unit_bits)
         at = tail.edge + out if tail.way > 0 else tail.edge - 1 - out
-        return self._settled(at, below(tail.height, entropy), halvings, entropy)
+        return self._settled(at, uniform_below(tail.height, entropy), halvings, entropy)
 
     def _settled(self, at: int, y: int, bits: int, entropy: Entropy) -> Place | None:
         """The place of a point in the box ``at`` whose height is in [y, y+1) 2^-bits, if it lies under the density."""

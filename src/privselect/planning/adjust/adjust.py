@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from privselect._util.validation import OPEN_UNIT, Range, check_number, shown
+from privselect._util.validation import OPEN_UNIT, Range, check_number, format_value
 from privselect.counts.base import Count
 from privselect.errors import NotCoveredError, ParameterError
 from privselect.planning.adjust.adjust_result import Adjustment, Allowance
@@ -52,7 +52,7 @@ def adjust(  # noqa: PLR0913 - a question of that many parts, all by name
     """
     candidates = check_candidates(noise_multipliers, sampling_probability, probabilities, shares)
     if not isinstance(count, Count):
-        raise ParameterError(f"`count` must be a law of K such as geometric(mean=30), got {shown(count)}")
+        raise ParameterError(f"`count` must be a law of K such as geometric(mean=30), got {format_value(count)}")
     at = check_number("delta", delta, OPEN_UNIT)
     if (epsilon is None) == (epsilon_base is None):
         raise ParameterError(f"one of `epsilon` and `epsilon_base` must be given, got {'neither' if epsilon is None else 'both'}")

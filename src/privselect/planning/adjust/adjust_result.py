@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from privselect._util.rounding import shown_up
+from privselect._util.rounding import format_up
 from privselect.errors import MissingExtraError
 from privselect.selection import Selection
 from privselect.text_forms import write_value
@@ -100,7 +100,7 @@ class Adjustment:
         except ModuleNotFoundError:
             raise MissingExtraError("the table needs rich; install it with: pip install 'privselect[cli]'") from None
         table = Table(
-            title=f"steps at epsilon = {shown_up(self.epsilon)}, delta = {write_value(self.delta)}, {self.count}",
+            title=f"steps at epsilon = {format_up(self.epsilon)}, delta = {write_value(self.delta)}, {self.count}",
             title_justify="left",
             caption="\n".join(self._said()),
             caption_justify="left",
@@ -120,13 +120,13 @@ class Adjustment:
         return table
 
     def _said(self) -> list[str]:
-        said = [f"mixture: its steps cost {shown_up(float(self.spent.upper))}"]
+        said = [f"mixture: its steps cost {format_up(float(self.spent.upper))}"]
         if self.thresholds is None or self.paper_spent is None:
             return [*said, str(self.note)]
         points = " and ".join(f"({epsilon:.4f}, {delta:.3e})" for epsilon, delta in self.thresholds.points)
         return [
             *said,
-            f"cor:adjust: {shown_up(self.thresholds.epsilon)} by its bound; its steps cost {shown_up(float(self.paper_spent.upper))}",
+            f"cor:adjust: {format_up(self.thresholds.epsilon)} by its bound; its steps cost {format_up(float(self.paper_spent.upper))}",
             f"its thresholds: {points}",
             f"on the profile of a ({self.thresholds.epsilon_base:.4f}, {write_value(self.delta)})-DP Gaussian",
         ]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from privselect._util.validation import POSITIVE, PROBABILITY, check_exact, check_number, check_several, shown, shown_beside_one
+from privselect._util.validation import POSITIVE, PROBABILITY, check_fraction, check_number, check_sequence, format_value, format_sum_near_one
 from privselect.errors import ParameterError
 from privselect.mechanisms import DPSGD, Mixture
 from privselect.selection import Selection
@@ -75,21 +75,21 @@ def check_candidates(noise_multipliers: object, sampling_probability: object, pr
     rate = check_number("sampling_probability", sampling_probability, PROBABILITY)
     law, parts = _weights("probabilities", probabilities, len(noise)), _weights("shares", shares, len(noise))
     if sum(law) != 1:
-        raise ParameterError(f"`probabilities` must sum to 1, got {shown_beside_one(sum(law, Fraction(0)))}")
+        raise ParameterError(f"`probabilities` must sum to 1, got {format_sum_near_one(sum(law, Fraction(0)))}")
     return Candidates(noise, rate, law, tuple(part / sum(parts) for part in parts))
 
 
 def _weights(name: str, values: object, number: int) -> tuple[Fraction, ...]:
     if values is None:
         return (Fraction(1, number),) * number
-    weights = tuple(check_exact(name, entry) for entry in _several(name, values))
+    weights = tuple(check_fraction(name, entry) for entry in _several(name, values))
     if len(weights) != number:
         raise ParameterError(f"`{name}` must hold one number for each of the {number} noise levels, got {len(weights)}")
     for weight in weights:
         if weight <= 0:
-            raise ParameterError(f"`{name}` must be positive, got {shown(weight)}")
+            raise ParameterError(f"`{name}` must be positive, got {format_value(weight)}")
     return weights
 
 
 def _several(name: str, values: object) -> tuple[object, ...]:
-    return check_several(name, values, "a list of numbers")
+    return check_sequence(name, values, "a list of numbers")

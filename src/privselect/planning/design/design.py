@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from privselect._util.rounding import shown_down, shown_up
-from privselect._util.validation import shown
+from privselect._util.rounding import format_down, format_up
+from privselect._util.validation import format_value
 from privselect.counts import Fixed
 from privselect.errors import MissingExtraError, ParameterError
 from privselect.mechanisms import Mechanism
@@ -104,7 +104,7 @@ class Design:
         if self.at_most is None:
             return f"no lower bound on the mechanism is proved; what could be certified is within {max(self.search_gap, 0.0):.1e}"
         limits = f"K <= {self.goal.cap}" + ("" if self.goal.mean is None else f" and E K <= {float(self.goal.mean):g}")
-        return f"no law with {limits} has a chance above {shown_up(self.at_most)} (gap {_gap_up(max(self.gap or 0.0, 0.0))})"
+        return f"no law with {limits} has a chance above {format_up(self.at_most)} (gap {_gap_up(max(self.gap or 0.0, 0.0))})"
 
     def plot(self, path: str | Path) -> None:
         """Draw P(K >= k) of the designed law and the named ones into a .png, .pdf or .svg file."""
@@ -129,7 +129,7 @@ def design(  # noqa: PLR0913 -- each is a word of the question
     Label: **Design**.
     """
     if not isinstance(mechanism, Mechanism):
-        raise ParameterError(f"`mechanism` must be a mechanism such as gaussian(sigma=4), got {shown(mechanism)}")
+        raise ParameterError(f"`mechanism` must be a mechanism such as gaussian(sigma=4), got {format_value(mechanism)}")
     goal = Goal.checked(epsilon=epsilon, delta=delta, tau=tau, cap=cap, mean=mean)
     search = Search(mechanism, goal)
     search.run()
@@ -166,8 +166,8 @@ def _cells(law: NamedLaw) -> tuple[str, str, str, str]:
     """Chance rounded down; the others rounded up."""
     largest = law.count.largest
     return (
-        shown_down(law.chance),
-        shown_up(law.count.expected() * (1.0 - 1e-12), 3),  # but for the rounding of a quotient
+        format_down(law.chance),
+        format_up(law.count.expected() * (1.0 - 1e-12), 3),  # but for the rounding of a quotient
         "none" if largest is None else str(largest),
-        shown_up(float(law.epsilon.upper)),
+        format_up(float(law.epsilon.upper)),
     )

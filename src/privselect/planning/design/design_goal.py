@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privselect._util.validation import Range, check_exact, check_number, whole
+from privselect._util.validation import Range, check_fraction, check_number, integer_range
 from privselect.counts import Finite
-from privselect.counts.base import LARGEST
+from privselect.counts.base import LARGEST_COUNT
 from privselect.selection.safe_search import LARGEST_EPSILON
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 # Beyond these nothing is left to design, and floats run out of digits.
-_MEANS, _DELTAS, _SHARES = Range(1e-12, float(LARGEST), high_open=False), Range(1e-200, 1.0), Range(1e-12, 1.0)
+_MEANS, _DELTAS, _SHARES = Range(1e-12, float(LARGEST_COUNT), high_open=False), Range(1e-200, 1.0), Range(1e-12, 1.0)
 MOST_TRIALS = 10_000  # a longer law would take hours
 _PARTS = 10**9  # of P(K >= 1), in which a law is written
 _ROUNDING = 1e-12  # of a chance, many times over
@@ -45,12 +45,12 @@ class Goal:
         budget = None
         if mean is not None:
             check_number("mean", mean, _MEANS)
-            budget = check_exact("mean", mean)
+            budget = check_fraction("mean", mean)
         return cls(
             check_number("epsilon", epsilon, Range(0.0, LARGEST_EPSILON, high_open=False)),
             check_number("delta", delta, _DELTAS),
             check_number("tau", tau, _SHARES),
-            int(check_number("cap", cap, whole(1, MOST_TRIALS))),
+            int(check_number("cap", cap, integer_range(1, MOST_TRIALS))),
             budget,
         )
 

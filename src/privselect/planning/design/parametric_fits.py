@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from privselect.counts import Binomial, Geometric, NegativeBinomial
-from privselect.counts.base import LARGEST
+from privselect.counts.base import LARGEST_COUNT
 from privselect.selection.selection import Selection
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def best_geometric(search: Search) -> NamedLaw | None:
     most = float(goal.cap) if goal.mean is None else float(goal.mean)
     if most < 1.0:
         return None
-    most = min(most, float(LARGEST))
+    most = min(most, float(LARGEST_COUNT))
     found = _certified(search, Geometric(mean=most))
     low, high = 0.0, math.log(most)
     for _ in range(_MEANS if found is None else 0):

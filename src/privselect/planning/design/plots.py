@@ -6,8 +6,8 @@ import math
 import textwrap
 from typing import TYPE_CHECKING, Any
 
-from privselect._util.plot_files import check_picture, save_picture
-from privselect._util.plot_style import BLACK, BLUE, GREEN, VERMILION, frame, styled
+from privselect._util.plot_files import check_plot_file, save_plot
+from privselect._util.plot_style import BLACK, BLUE, GREEN, VERMILION, style_axes, line_style
 from privselect.planning.success_probability import at_least
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ def law_curves(design: Design) -> Curves:
 
 def draw(design: Design, path: str | Path) -> None:
     """Draw :func:`law_curves` into a .png, .pdf or .svg file, which appears whole or not at all."""
-    file = check_picture(path)
-    save_picture(_figure(design, law_curves(design)), file)
+    file = check_plot_file(path)
+    save_plot(_figure(design, law_curves(design)), file)
 
 
 def _figure(design: Design, curves: Curves) -> Figure:
@@ -52,12 +52,12 @@ def _figure(design: Design, curves: Curves) -> Figure:
     for name, (label, style) in _STYLES.items():
         if name in curves:
             shown = f"{label}: {math.floor(chances[name] * 1e4) / 1e4:.4f}"
-            axes.step(curves["k"], curves[name], where="pre", label=shown, **styled(style))
+            axes.step(curves["k"], curves[name], where="pre", label=shown, **line_style(style))
     axes.set_xlabel("number of trials, k")
     axes.set_ylabel("P(K ≥ k)")
     axes.set_xlim(0.0, curves["k"][-1])
     axes.set_ylim(0.0, 1.02)
-    frame(axes)
+    style_axes(axes)
     figure.suptitle(_title(design), fontsize=9, x=0.01, ha="left")
     heading = f"chance of a trial\nin the best {design.goal.tau:.3g}"
     figure.legend(loc="outside right center", frameon=False, fontsize=9, handlelength=3.2, title=heading, title_fontsize=9)

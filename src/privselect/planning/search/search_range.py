@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from privselect.text_forms import write_value
 
 if TYPE_CHECKING:
-    from privselect.open_spec import Hole
+    from privselect.open_spec import OpenParameter
 
 # Where a range has no end of its own: beyond these nothing private, or nothing useful, is left.
 _SMALLEST, _LARGEST = 1e-9, 1e6
@@ -64,7 +64,7 @@ class Axis:
         return f"{self.name} = {write_value(value)}"
 
 
-def axis_of(hole: Hole) -> Axis:
+def axis_of(hole: OpenParameter) -> Axis:
     """The axis of a parameter that is left open, by its range and by what it does to the leak."""
     allowed, less = hole.allowed, hole.leaks in {"less", "mostly less"}
     if allowed is None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privselect._util.safe_search import least_epsilon_where
+from privselect._util.safe_search import smallest_epsilon_where
 from privselect._util.validation import Range, parameter
 from privselect.interval import Interval
 from privselect.mechanisms.base import Mechanism, plain
@@ -76,7 +76,7 @@ class OPS(Mechanism):
         def fits(epsilon: float) -> bool:
             return stays_under(self.leverage, self.signal, np.array([epsilon]), np.array([delta]))
 
-        return least_epsilon_where(fits, largest=_LARGEST, close=_NARROW)
+        return smallest_epsilon_where(fits, largest=_LARGEST, close=_NARROW)
 
     def _end(self) -> float:
         """An epsilon at which hardly anything is left of either hockey stick."""

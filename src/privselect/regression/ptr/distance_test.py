@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from scipy.special import log_ndtr, ndtri
 
-from privselect._util.validation import shown
+from privselect._util.validation import format_value
 from privselect.errors import ParameterError
 from privselect.mechanisms import DiscreteGaussian, DiscreteLaplace
 
@@ -27,7 +27,7 @@ _FARTHEST = 10**15  # a whole number up to here is a float, and so is half of on
 def check_noise(name: str, noise: Any) -> Noise:
     """``noise`` if it is of a kind that can be drawn exactly on the whole numbers."""
     if not isinstance(noise, Noise):
-        raise ParameterError(f"`{name}` must be discrete_laplace or discrete_gaussian noise on a distance, got {shown(noise)}")
+        raise ParameterError(f"`{name}` must be discrete_laplace or discrete_gaussian noise on a distance, got {format_value(noise)}")
     return noise
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from privselect._util.validation import OPEN_UNIT, REAL, Range, as_floats, check_number, shown
+from privselect._util.validation import OPEN_UNIT, REAL, Range, as_float_array, check_number, format_value
 from privselect.errors import ParameterError
 from privselect.mechanisms import Gaussian
 from privselect.mechanisms.neighbours import ADD_REMOVE
@@ -67,7 +67,7 @@ class PrivateMedian(Proposal["Floats", Literal[True], float]):
         object.__setattr__(self, "step", check_number("step", self.step, Range(0.0, width, low_open=True)))
         check_noise("test", self.test)
         if not isinstance(self.target, Gaussian) or self.target.neighbours != ADD_REMOVE:
-            raise ParameterError(f"`target` must be gaussian(sigma=..., neighbours=add_remove), got {shown(self.target)}")
+            raise ParameterError(f"`target` must be gaussian(sigma=..., neighbours=add_remove), got {format_value(self.target)}")
         check_number("failure", self.failure, OPEN_UNIT)
         super().__post_init__()
         threshold(self.test, self.failure)  # refused at once where there is none
@@ -75,7 +75,7 @@ class PrivateMedian(Proposal["Floats", Literal[True], float]):
     def sorted_within(self, values: ArrayLike) -> Floats:
         """The numbers, clipped to the bounds, in ascending order."""
         try:
-            numbers = as_floats("values", values, "")
+            numbers = as_float_array("values", values, "")
         except ParameterError:
             numbers = np.array(math.nan)
         if numbers.ndim != 1 or not np.isfinite(numbers).all():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import ndtri
 
-from privselect._util.validation import shown
+from privselect._util.validation import format_value
 from privselect.errors import ParameterError
 from privselect.mechanisms import GaussianDP
 from privselect.mechanisms.neighbours import ADD_REMOVE
@@ -105,7 +105,7 @@ class PosteriorAfterTest(Recipe):
 
     def __post_init__(self) -> None:
         if not (min(self.shares) >= 0.0 and 0.0 < sum(self.shares) < 1.0):
-            raise ParameterError(f"`shares` must be two numbers >= 0 with a sum in (0, 1), got {shown(self.shares)}")
+            raise ParameterError(f"`shares` must be two numbers >= 0 with a sum in (0, 1), got {format_value(self.shares)}")
 
     @property
     def proposal(self) -> FittedPosterior:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privselect._util.validation import NON_NEGATIVE, UNIT, check_number, check_truth, parameter, shown
+from privselect._util.validation import NON_NEGATIVE, UNIT, check_number, check_bool, parameter, format_value
 from privselect.errors import ParameterError
 from privselect.mechanisms import Composed
 from privselect.mechanisms.base import Mechanism
@@ -75,9 +75,9 @@ class ProposeTestRelease(Mechanism):
     def __post_init__(self) -> None:
         for name in ("test", "target"):
             if not isinstance(getattr(self, name), Mechanism):
-                raise ParameterError(f"`{name}` must be a mechanism such as gaussian(sigma=4), got {shown(getattr(self, name))}")
+                raise ParameterError(f"`{name}` must be a mechanism such as gaussian(sigma=4), got {format_value(getattr(self, name))}")
         Mechanism.__post_init__(self)
-        object.__setattr__(self, "calibrated", check_truth("calibrated", self.calibrated))
+        object.__setattr__(self, "calibrated", check_bool("calibrated", self.calibrated))
         agreed((part.neighbours, part) for part in (self.test, self.target))
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from privselect._util.plot_style import BOUNDS as LOOKS
+from privselect._util.plot_style import BOUND_STYLES as LOOKS
 from privselect.certificates.certify import base_of, bounds_of, composition_of
 from privselect.interval import Interval
 from privselect.report.document import Bar, Bars, Figures, Section, Small, Table, paragraph

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from privselect._util.validation import shown
+from privselect._util.validation import format_value
 from privselect.errors import ParameterError
 from privselect.tuning.executors.base import Engine
 
@@ -29,4 +29,4 @@ def read_engine(given: Engine | str, workers: int | None = None) -> Engine:
         from privselect.tuning.executors.ray import Ray
 
         return Ray(workers=workers)
-    raise ParameterError(f"`executor` must be one of {', '.join(NAMES)}, got {shown(given)}")
+    raise ParameterError(f"`executor` must be one of {', '.join(NAMES)}, got {format_value(given)}")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from privselect._util.validation import shown
+from privselect._util.validation import format_value
 from privselect.errors import ParameterError
 from privselect.tuning.executors.base import Engine
 from privselect.tuning.executors.cluster_futures import Bridge
@@ -80,7 +80,7 @@ def _threads(client: Any) -> int:
     try:
         return max(1, int(sum(client.nthreads().values())))
     except AttributeError:
-        raise ParameterError(f"`client` must be a distributed.Client, got {shown(type(client).__name__)}") from None
+        raise ParameterError(f"`client` must be a distributed.Client, got {format_value(type(client).__name__)}") from None
 
 
 @contextlib.contextmanager

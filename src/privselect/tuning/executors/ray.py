@@ -11,7 +11,7 @@ import tempfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from privselect._util.validation import shown
+from privselect._util.validation import format_value
 from privselect.errors import ParameterError
 from privselect.tuning.executors.base import Engine
 from privselect.tuning.executors.cluster_futures import Bridge
@@ -46,7 +46,7 @@ class Ray(Engine):
     def __init__(self, workers: int | None = None, address: str | None = None) -> None:
         check_installed("ray", "ray")
         if address is not None and not isinstance(address, str):
-            raise ParameterError(f"`address` must be a text such as 'auto', got {shown(address)}")
+            raise ParameterError(f"`address` must be a text such as 'auto', got {format_value(address)}")
         object.__setattr__(self, "workers", checked_workers(workers))
         object.__setattr__(self, "address", address)
 

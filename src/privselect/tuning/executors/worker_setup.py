@@ -15,7 +15,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privselect._util.validation import check_number, whole
+from privselect._util.validation import check_number, integer_range
 from privselect.errors import MissingExtraError, ParameterError
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def usable_memory() -> int | None:
 
 def checked_workers(workers: object) -> int:
     """A number of workers; by default one for each usable core."""
-    return usable_cores() if workers is None else int(check_number("workers", workers, whole(1, _MOST_WORKERS)))
+    return usable_cores() if workers is None else int(check_number("workers", workers, integer_range(1, _MOST_WORKERS)))
 
 
 def check_installed(module: str, extra: str) -> None:

@@ -7,7 +7,7 @@ import threading
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from privselect._util.validation import check_number, shown, whole
+from privselect._util.validation import check_number, format_value, integer_range
 from privselect.errors import ParameterError
 from privselect.tuning.randomness.key_derivation import Stream, derived
 
@@ -35,7 +35,7 @@ class Randomness:
         self._seed = seed
         self._calls: dict[str, int] = {}
         self._lock = threading.Lock()  # two threads of a trainer must not be given one generator
-        self._bits = int(check_number("seed_bits", seed_bits, whole(1, ENOUGH_BITS)))
+        self._bits = int(check_number("seed_bits", seed_bits, integer_range(1, ENOUGH_BITS)))
 
     def __repr__(self) -> str:
         return "Randomness(...)"  # a seed is a secret
@@ -49,7 +49,7 @@ class Randomness:
     def stream(self, name: str = "stream") -> Stream:
         """Uniform bits, by a cryptographic generator: for exact samplers. Two streams are independent, also two of one name."""
         if not isinstance(name, str):
-            raise ParameterError(f"`name` must be text, got {shown(name)}")
+            raise ParameterError(f"`name` must be text, got {format_value(name)}")
         return Stream(self._derived("stream", name))
 
     def numpy(self) -> np.random.Generator:
@@ -83,7 +83,7 @@ class Randomness:
 
     def integer(self, bits: int = ENOUGH_BITS) -> int:
         """A seed of so many bits, for a trainer that takes a number; fewer than 128 must be declared by ``seed_bits``."""
-        wanted = int(check_number("bits", bits, whole(1, 4096)))
+        wanted = int(check_number("bits", bits, integer_range(1, 4096)))
         if wanted < self._bits:
             raise ParameterError(
                 f"`bits` must be at least {self._bits}, got {wanted}: a trainer that takes fewer than {ENOUGH_BITS} bits is declared "
@@ -111,4 +111,4 @@ class Randomness:
 
 def _size(seed: object) -> str:
     # Never the seed itself.
-    return f"{len(seed)} bytes" if isinstance(seed, bytes) else shown(type(seed).__name__)
+    return f"{len(seed)} bytes" if isinstance(seed, bytes) else format_value(type(seed).__name__)

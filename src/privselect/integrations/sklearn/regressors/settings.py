@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privselect._util.validation import OPEN_UNIT, Range, as_floats, check_number, check_truth, shown, whole
+from privselect._util.validation import OPEN_UNIT, Range, as_float_array, check_number, check_bool, format_value, integer_range
 from privselect.errors import ParameterError
 from privselect.regression.clipping import SIZES, Bounds
 from privselect.regression.gaussian_sampler import FLOATS, SEEDED, normals_from
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 PRIVATE, COUNT, REFUSE = "private", "count", "refuse"
 EPSILONS = Range(0.0, 100.0, low_open=True, high_open=False)
-_RECORDS = whole(1, 10**15)
+_RECORDS = integer_range(1, 10**15)
 _CENTRES = Range(-SIZES.high, SIZES.high, high_open=False)
 
 SHORTENED = (
@@ -57,7 +57,7 @@ class Settings:
         """The one that was declared, zeros without one."""
         if self.centre is None:
             return np.zeros(features), 0.0
-        row = as_floats("centre", self.centre[0], "numbers")
+        row = as_float_array("centre", self.centre[0], "numbers")
         if row.ndim > 1 or row.size not in {1, features}:
             raise ParameterError(f"`centre` must have one number, or one for each of {features} columns, for the rows, got {row.size}")
         return np.broadcast_to(row, (features,)), float(self.centre[1])
@@ -66,8 +66,8 @@ class Settings:
 def settings_of(regressor: Any) -> Settings:
     """Of its parameters; each that is wrong is told in one sentence."""
     if regressor.beyond not in (COUNT, REFUSE):
-        raise ParameterError(f"`beyond` must be {COUNT!r} or {REFUSE!r}, got {shown(regressor.beyond)}")
-    fit_intercept = check_truth("fit_intercept", regressor.fit_intercept)
+        raise ParameterError(f"`beyond` must be {COUNT!r} or {REFUSE!r}, got {format_value(regressor.beyond)}")
+    fit_intercept = check_bool("fit_intercept", regressor.fit_intercept)
     normals_from(regressor.insecure_seed)  # refuses what is no seed
     return Settings(
         epsilon=check_number("epsilon", regressor.epsilon, EPSILONS),
@@ -108,11 +108,11 @@ def _public_centre(centre: Any, *, fit_intercept: bool) -> Any:
         return None
     if not isinstance(centre, tuple | list) or len(centre) != 2:
         raise ParameterError(f"`centre` must be None, {PRIVATE!r} or a pair (row, target) of public numbers, got {_kind(centre)}")
-    row = as_floats("centre", centre[0], "numbers")
+    row = as_float_array("centre", centre[0], "numbers")
     for number in row.ravel().tolist():
         check_number("centre", number, _CENTRES)
     return row, check_number("centre", centre[1], _CENTRES)
 
 
 def _kind(centre: Any) -> str:
-    return shown(centre) if isinstance(centre, str) else f"a {type(centre).__name__}"
+    return format_value(centre) if isinstance(centre, str) else f"a {type(centre).__name__}"
