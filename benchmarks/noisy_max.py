@@ -26,7 +26,7 @@ def noisy_max_lines() -> list[Line]:
     exact = [Line(f"noisy max: 100,000 vectors of 10, exact, {noise}", batch(noise), "s", 30.0) for noise in NOISES]
     votes = ps.NoisyVotes(NOISES[0], m=10, rounds=ROUNDS)
     ballots = np.arange(250) % 10
-    one = seconds(lambda: [votes.ask(ballots) for _ in range(ROUNDS)]) / ROUNDS
+    one = seconds(lambda: [votes.run_round(ballots) for _ in range(ROUNDS)]) / ROUNDS
     return [
         Line("noisy max: epsilon, m = 1000", seconds(lambda: ps.NoisyMax(ps.Gaussian(sigma=4.1), m=1000).epsilon_at(1e-6)), "s", 0.1),
         Line("noisy max: epsilon, m = 10, 1000 rounds", seconds(lambda: ROUNDED.epsilon_at(1e-6)), "s", 2.0),

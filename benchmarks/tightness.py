@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import privselect as ps
 from privselect.errors import NotCoveredError
-from privselect.selection.compare import paper, renyi
+from privselect.selection.compare import paper_bound, renyi_bound
 
 BASES = (
     "gaussian(sigma=4)",
@@ -48,8 +48,8 @@ class Case:
     upper: float
     gap: float  # upper/lower - 1; of the selection step alone where no lower end is proved
     selection_only: bool
-    renyi: float | None  # over upper
-    paper: float | None  # over upper
+    renyi_bound: float | None  # over upper
+    paper_bound: float | None  # over upper
 
     @property
     def missed(self) -> bool:
@@ -76,7 +76,7 @@ def _case(mechanism: str, count: str, delta: float) -> Case:
     answer = selection.epsilon_at(delta=delta)
     upper, lower = float(answer.upper), answer.lower
     gap = selection.selection_gap(delta) if lower is None else _gap(upper, float(lower))
-    others = [_over(bound, selection, delta, upper) for bound in (renyi, paper)]
+    others = [_over(bound, selection, delta, upper) for bound in (renyi_bound, paper_bound)]
     return Case(mechanism, count, delta, upper, gap, lower is None, *others)
 
 

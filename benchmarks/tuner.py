@@ -12,11 +12,11 @@ from lines import Line, seconds
 from memory import peak_of
 
 from privselect.tuning.executors.processes import Processes
-from privselect.tuning.executors.serial import Serial
-from privselect.tuning.ledger import Begun, Ledger
-from privselect.tuning.runner import Conduct, Drawn, Runner
+from privselect.tuning.executors import Serial
+from privselect.tuning.ledger import RunRecord, Ledger
+from privselect.tuning.runner import RunnerOptions, RunDraws, Runner
 from privselect.tuning.space import Space, Uniform
-from privselect.tuning.trial import Work
+from privselect.tuning.trial import TrialSetup
 
 TRIALS = 10_000
 SPACE = Space({"x": Uniform(0.0, 1.0)})
@@ -43,8 +43,8 @@ def tuner_lines() -> list[Line]:
 
 def run(ledger: Ledger, trials: int) -> float:
     secret = os.urandom(32)
-    ledger.begin(Begun("sha256:" + 64 * "0", "{}", None, secret, trials, None, released=False))
-    return seconds(lambda: Runner(ledger, Drawn(secret, trials, SPACE), Conduct(Serial())).run(Work(nothing, None)))
+    ledger.begin(RunRecord("sha256:" + 64 * "0", "{}", None, secret, trials, None, released=False))
+    return seconds(lambda: Runner(ledger, RunDraws(secret, trials, SPACE), RunnerOptions(Serial())).run(TrialSetup(nothing, None)))
 
 
 def in_memory(trials: int) -> None:
@@ -53,7 +53,7 @@ def in_memory(trials: int) -> None:
 
 def busy(workers: int) -> float:
     """Without the start of the workers, which a run pays once."""
-    work = Work(spin, None)
+    work = TrialSetup(spin, None)
     executor = Processes(workers).open(work)
     try:
         started = [executor.submit(_perform, {}, os.urandom(32)) for _ in range(2 * workers)]
@@ -75,7 +75,7 @@ def spin(_candidate: object, _data: object, _randomness: object) -> tuple[float,
     return 0.5, None
 
 
-def _perform(work: Work, candidate: dict[str, object], seed: bytes) -> object:
-    from privselect.tuning.trial import perform
+def _perform(work: TrialSetup, candidate: dict[str, object], seed: bytes) -> object:
+    from privselect.tuning.trial import run_trial
 
-    return perform(work, candidate, seed)
+    return run_trial(work, candidate, seed)

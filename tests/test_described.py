@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import privselect as ps
-from privselect.counts.capped import Conditioned
+from privselect.counts.capped import CappedCount
 from privselect.mechanisms.base import StatedMechanism
 
 SHOWN = {
@@ -38,7 +38,7 @@ def test_shown_as_python_with_its_own_parameters_first_and_no_defaults(text):
     assert eval(text, {**names, "Fraction": Fraction}) == SHOWN[text]  # noqa: S307 -- our own text
 
 
-@pytest.mark.parametrize("kind", [ps.Mechanism, ps.Count, Conditioned, StatedMechanism])
+@pytest.mark.parametrize("kind", [ps.Mechanism, ps.Count, CappedCount, StatedMechanism])
 def test_a_kind_that_leaves_something_open_cannot_be_made(kind):
     with pytest.raises(TypeError, match="abstract"):
         kind()

@@ -17,7 +17,8 @@ EXTRAS = {"typer", "rich", "matplotlib", "torch", "opacus", "optuna", "sklearn",
 # From bottom to top: a part may import the parts below its own row, and itself.
 ROWS = (
     {"errors"},
-    {"interval", "_util"},
+    {"_util"},
+    {"interval"},
     {"open_spec"},
     {"text_forms", "pairs"},
     {"counts", "mechanisms"},

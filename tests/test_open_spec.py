@@ -26,7 +26,7 @@ def test_a_text_with_an_unknown_is_a_sketch_that_fills(text, parameter, filled):
     sketch = ps.parse(text)
     assert isinstance(sketch, OpenSpec)
     assert str(sketch) == text
-    assert [hole.parameter for hole in sketch.holes] == [parameter]
+    assert [hole.parameter for hole in sketch.open_parameters] == [parameter]
     whole = sketch.fill(3)
     assert str(whole) == (filled or text.replace("?", "3").replace("256/60000", repr(256 / 60000)))
     assert ps.parse(str(whole)) == whole
@@ -42,16 +42,16 @@ def test_python_and_text_say_the_same():
 
 
 def test_a_parameter_may_be_left_out_again():
-    assert ps.parse("selection(gaussian(sigma=4), geometric(mean=30, cap=?))").emptied() == ps.Selection(ps.Gaussian(4), ps.Geometric(30))
+    assert ps.parse("selection(gaussian(sigma=4), geometric(mean=30, cap=?))").without_unknowns() == ps.Selection(ps.Gaussian(4), ps.Geometric(30))
 
 
 def test_every_unknown_is_counted():
-    assert len(ps.parse("selection(gaussian(sigma=?), geometric(mean=?, cap=?))").holes) == 3
+    assert len(ps.parse("selection(gaussian(sigma=?), geometric(mean=?, cap=?))").open_parameters) == 3
 
 
 @pytest.mark.parametrize("text", ["finite({0: 1, 5: ?})", "points((?, 1e-6))", "renyi((2, ?))"])
 def test_what_is_no_number_with_a_name_has_no_range(text):
-    (hole,) = ps.parse(text).holes
+    (hole,) = ps.parse(text).open_parameters
     assert hole.allowed is None
 
 

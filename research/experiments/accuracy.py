@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from privselect._util.atomic_files import check_output_file, atomic_write
-from privselect._util.csv_io import as_csv, read_csv
-from privselect._util.plot_files import check_plot_file
+from research.csv_io import as_csv, read_csv
+from privselect._util.plotting import check_plot_file
 from privselect._util.validation import check_number, format_value, integer_range
 from privselect.counts import Fixed
 from privselect.errors import MissingExtraError, ParameterError, PrivselectError
@@ -28,7 +28,7 @@ from research.experiments.settings import EPSILONS, REPETITIONS, SETTINGS, untun
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from privselect._util.csv_io import Row
+    from research.csv_io import Row
     from research.experiments.settings import Setting
 
 RESULTS, SINGLE, NOISE = "accuracy.csv", "accuracy_repetitions.csv", "accuracy_noise.csv"

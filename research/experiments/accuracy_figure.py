@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privselect._util.csv_io import read_csv
-from privselect._util.plot_files import check_plot_file, save_plot
-from privselect._util.plot_style import BLACK, GREEN, GREY, GREY_DASHED, ORANGE, SKY, VERMILION, style_axes, line_style
+from research.csv_io import read_csv
+from privselect._util.plotting import check_plot_file, save_plot
+from privselect._util.plotting import BLACK, GREEN, GREY, GREY_DASHED, ORANGE, SKY, VERMILION, style_axes, line_style
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privselect._util.atomic_files import atomic_write
-from privselect.tuning.randomness.key_derivation import Stream, derived
-from privselect.tuning.randomness.trial_randomness import Randomness
+from privselect.tuning.randomness import Stream, derive_key
+from privselect.tuning.randomness import Randomness
 from research.experiments.problems import Part, load
 from research.experiments.settings import DEFAULTS, EPSILONS, SAMPLING, SPACES, STEPS, untuned_noise
 from research.experiments.trainers import TRAINERS
@@ -97,15 +97,15 @@ def trained_bank(setting: Setting, repetition: int, data: str | None) -> Bank:
     noise, space = np.array(setting.noise), SPACES[setting.space]
     right = np.zeros((len(_JUDGED), len(noise), setting.candidates))
     for place in range(setting.candidates):
-        candidate = space.draw(Stream(derived(key, "candidate", place)))
+        candidate = space.draw(Stream(derive_key(key, "candidate", place)))
         for level, multiplier in enumerate(setting.noise):
-            seed = derived(key, "trial", place)  # the same at every level
+            seed = derive_key(key, "trial", place)  # the same at every level
             right[:, level, place] = trainer.right(candidate, multiplier, Randomness(seed), "train", _JUDGED)
     defaults = np.zeros((len(EPSILONS), 2, len(DEFAULTS)))
     for at, epsilon in enumerate(EPSILONS):
         for more, trained in enumerate(("train", "all")):
             for place, candidate in enumerate(DEFAULTS):
-                seed = derived(key, "default", place)
+                seed = derive_key(key, "default", place)
                 defaults[at, more, place] = trainer.right(candidate, untuned_noise(epsilon), Randomness(seed), trained, ("test",))[0]
     sizes = np.array([len(parts[part]) for part in _JUDGED], dtype=np.float64)
     usual = np.bincount(problem.public.labels, minlength=problem.classes).argmax()
@@ -115,7 +115,7 @@ def trained_bank(setting: Setting, repetition: int, data: str | None) -> Bank:
 def _parts(setting: Setting, data: str | None, key: bytes) -> dict[str, Part]:
     """A random subset of the private records, parted in two, and the other parts as they are."""
     problem = load(setting.problem, data)
-    generator = np.random.Generator(np.random.PCG64DXSM(int.from_bytes(derived(key, "subset"), "big")))
+    generator = np.random.Generator(np.random.PCG64DXSM(int.from_bytes(derive_key(key, "subset"), "big")))
     drawn = generator.permutation(len(problem.private))[: setting.records + setting.held]
     return {
         "train": problem.private.at(drawn[: setting.records]),

@@ -13,20 +13,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from privselect._util.atomic_files import check_output_file, atomic_write
-from privselect._util.csv_io import as_csv
-from privselect._util.plot_files import check_plot_file
+from research.csv_io import as_csv
+from privselect._util.plotting import check_plot_file
 from privselect._util.validation import check_number, integer_range
 from privselect.counts import Geometric
 from privselect.errors import PrivselectError
 from privselect.open_spec import UNKNOWN
 from privselect.planning.plan import plan
-from privselect.planning.search.budget_search import NothingMeetsItError
+from privselect.planning.search import InfeasibleError
 from research.experiments.banks import tell
 from research.experiments.headline_figure import draw
 from research.experiments.settings import DELTA, open_training, training, untuned_noise
 
 if TYPE_CHECKING:
-    from privselect._util.csv_io import Row
+    from research.csv_io import Row
 
 EPSILONS = (1.0, 3.0, 8.0)
 MEANS = (10, 30, 100, 1000)
@@ -54,10 +54,10 @@ def _trials(noise: float | None, epsilon: float, accounting: str) -> float | Non
         return None
     try:
         found = plan(training(noise), Geometric(mean=UNKNOWN), epsilon=epsilon, delta=DELTA)
-    except NothingMeetsItError:
+    except InfeasibleError:
         return 0.0
     # A looser bound has a limit where the exact price has one: where it gives no number, it allows not even one trial.
-    return found.value if accounting == "exact" else found.instead[accounting] or 0.0
+    return found.value if accounting == "exact" else found.baselines[accounting] or 0.0
 
 
 def run(out: Path, jobs: int) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from privselect._util.csv_io import read_csv
-from privselect._util.plot_files import check_plot_file, save_plot
-from privselect._util.plot_style import BOUND_STYLES, style_axes, line_style
+from research.csv_io import read_csv
+from privselect._util.plotting import check_plot_file, save_plot
+from privselect._util.plotting import BOUND_STYLES, style_axes, line_style
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from privselect._util.atomic_files import atomic_write
-from privselect._util.csv_io import read_csv
+from research.csv_io import read_csv
 from privselect._util.rounding import format_down, format_up
 from privselect._util.validation import format_value
 from privselect.errors import ParameterError, PrivselectError

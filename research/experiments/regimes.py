@@ -21,7 +21,7 @@ from privselect.text_forms import parse
 from research.experiments.settings import DELTA, SAMPLING, STEPS, open_training, untuned_noise
 
 if TYPE_CHECKING:
-    from privselect._util.csv_io import Row
+    from research.csv_io import Row
     from privselect.counts import Count
 
 MOST_TRIALS = 30  # in the mean, for every regime: the same expected compute
@@ -84,7 +84,7 @@ def law_options(epsilon: float, count: Count) -> list[Option]:
     counted = plan(Gaussian(sigma=UNKNOWN), count, epsilon=epsilon, delta=DELTA)
     found = [Option(epsilon, "exact", count, cast("float", trained.value), cast("float", counted.value))]
     for regime in ("paper", "renyi"):
-        noise, score_noise = trained.instead[regime], counted.instead[regime]
+        noise, score_noise = trained.baselines[regime], counted.baselines[regime]
         if noise is not None and score_noise is not None:
             found.append(Option(epsilon, regime, count, noise, score_noise))
     return [*found, _free(epsilon, count)]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from privselect._util.csv_io import Row
+    from research.csv_io import Row
     from research.experiments.bank import Bank
     from research.experiments.regimes import Option
     from research.experiments.settings import Setting

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from privselect.tuning.exact_rows import rows_of
+from privselect.tuning.softmax_dpsgd import to_grid_rows
 from privselect.tuning.softmax_dpsgd import SoftmaxDPSGD, predict_rows
 from research.experiments.problems import SIDE, pooled
 from research.experiments.settings import SAMPLING, STEPS, training
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from privselect.tuning.exact_rows import Rows
-    from privselect.tuning.randomness.trial_randomness import Randomness
+    from privselect.tuning.softmax_dpsgd import GridRows
+    from privselect.tuning.randomness import Randomness
     from privselect.tuning.space import Candidate
     from research.experiments.problems import Part
 
@@ -54,7 +54,7 @@ class SoftmaxBank:
     def __init__(self, parts: Mapping[str, Part], classes: int) -> None:
         self._parts, self._classes = parts, classes
         self._seen: tuple[object, ...] = ()
-        self._rows: dict[str, Rows] = {}
+        self._rows: dict[str, GridRows] = {}
 
     def right(self, candidate: Candidate, noise: float, randomness: Randomness, trained: str, judged: Sequence[str]) -> list[int]:
         """Right answers on each of the ``judged`` parts of a model of the ``trained`` one."""
@@ -68,12 +68,12 @@ class SoftmaxBank:
         )
         return [int((predict_rows(weights, self._prepared(one, candidate)) == self._parts[one].labels).sum()) for one in judged]
 
-    def _prepared(self, part: str, candidate: Candidate) -> Rows:
+    def _prepared(self, part: str, candidate: Candidate) -> GridRows:
         seen = tuple(candidate.get(name) for name in ("pool", "scale", "exponent", "shift"))
         if seen != self._seen:
             self._seen, self._rows = seen, {}
         if part not in self._rows:
-            self._rows[part] = rows_of(features_of(self._parts[part], candidate))
+            self._rows[part] = to_grid_rows(features_of(self._parts[part], candidate))
         return self._rows[part]
 
 

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from privselect._util.validation import OPEN_UNIT, POSITIVE, check_number, format_value
-from privselect.counts.geometric import Geometric
+from privselect.counts.negative_binomial import Geometric
 from privselect.errors import ParameterError
 from privselect.mechanisms import Gaussian
-from privselect.regression.ops.calibration import largest_mu, largest_that
-from privselect.regression.ptr.ops_ptr import PosteriorAfterTest
-from privselect.selection.compare import liu_talwar, paper
+from privselect.regression.ops.calibration import largest_mu, largest_feasible
+from privselect.regression.ptr.ops_ptr import OPSPTR
+from privselect.selection.compare import liu_talwar_bound, paper_bound
 from privselect.selection.selection import Selection
 
 if TYPE_CHECKING:
@@ -44,9 +44,9 @@ class TrialNoise:
     failure: float
     score_mu: float
 
-    def recipe(self, ridge: float, records: int) -> PosteriorAfterTest:
+    def recipe(self, ridge: float, records: int) -> OPSPTR:
         """OPS-PTR with this noise."""
-        return PosteriorAfterTest(self.mu, self.delta, self.failure, ridge, records)
+        return OPSPTR(self.mu, self.delta, self.failure, ridge, records)
 
 
 @lru_cache(maxsize=256)
@@ -75,7 +75,7 @@ def single_mu(epsilon: float, delta: float) -> float:
 
 def trial_mechanism(mu: float, delta: float, failure: float) -> Mechanism:
     """What a trial of OPS-PTR leaks: the same for every ridge and any number of records."""
-    return PosteriorAfterTest(mu, delta, failure, 1.0, 1).mechanism
+    return OPSPTR(mu, delta, failure, 1.0, 1).mechanism
 
 
 def largest_leak(accounting: str, delta: float) -> float:
@@ -96,13 +96,13 @@ def selection_epsilon(accounting: str, trial: Mechanism, count: Count, delta: fl
     """Epsilon of the selection by this accounting."""
     if _known(accounting) == "ours":
         return float(Selection(trial, count).epsilon_at(delta).upper)
-    return paper(trial, count, delta) if accounting == "paper" else liu_talwar(trial, count, delta)
+    return paper_bound(trial, count, delta) if accounting == "paper" else liu_talwar_bound(trial, count, delta)
 
 
 def largest_mu_by(accounting: str, make: Callable[[float], Mechanism], epsilon: float, delta: float) -> float:
     """The largest mu found for which the selection keeps the budget by this accounting, with a ten-thousandth to spare."""
     budget = check_number("epsilon", epsilon, POSITIVE)
-    found = largest_that(lambda mu: selection_epsilon(accounting, make(mu), COUNT, delta) <= budget * (1.0 - _ROOM), 0.1 * budget)
+    found = largest_feasible(lambda mu: selection_epsilon(accounting, make(mu), COUNT, delta) <= budget * (1.0 - _ROOM), 0.1 * budget)
     if found == 0.0:
         raise ParameterError(f"`epsilon` must leave room for some noise, got {format_value(epsilon)}")
     return found

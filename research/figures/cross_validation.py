@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privselect.regression.methods.sufficient_statistics import Statistics
+from privselect.regression.sufficient_statistics import SufficientStatistics
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +24,7 @@ class Sums:
     """X'X, X'y, y'y and the number of some records: all that a ridge regression and its squared error ask for."""
 
     def __init__(self, rows: Floats, targets: Floats) -> None:
-        self.statistics = Statistics.of(rows, targets)
+        self.statistics = SufficientStatistics.from_records(rows, targets)
         self.square = float(targets @ targets)
 
     def mean_squared_error(self, coefficients: Floats) -> float:
@@ -34,14 +34,14 @@ class Sums:
         return max(total, 0.0) / self.statistics.records
 
 
-def fold_errors(records: Records, fit: Callable[[Statistics], Floats], generator: np.random.Generator) -> Floats:
+def fold_errors(records: Records, fit: Callable[[SufficientStatistics], Floats], generator: np.random.Generator) -> Floats:
     """The mean squared error on each of ten random folds of what is fitted on the other nine."""
     order = generator.permutation(len(records.targets))
     folds = [Sums(records.rows[part], records.targets[part]) for part in np.array_split(order, FOLDS)]
     errors = []
     for left_out in folds:
         others = [fold.statistics for fold in folds if fold is not left_out]
-        training = Statistics(
+        training = SufficientStatistics(
             np.sum([one.gram for one in others], axis=0),
             np.sum([one.moment for one in others], axis=0),
             sum(one.records for one in others),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from privselect._util.plot_style import BLACK, BOUND_STYLES, ORANGE, PURPLE, SKY, style_axes, line_style
+from privselect._util.plotting import BLACK, BOUND_STYLES, ORANGE, PURPLE, SKY, style_axes, line_style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

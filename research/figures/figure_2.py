@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from privselect.counts.geometric import Geometric
+from privselect.counts.negative_binomial import Geometric
 from privselect.mechanisms import Gaussian
 from privselect.selection.selection import Selection
 from research.figures.picture import Panel, Picture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from privselect.counts.geometric import Geometric
+from privselect.counts.negative_binomial import Geometric
 from privselect.errors import NotCoveredError
 from privselect.mechanisms import Gaussian
 from privselect.selection.bounds.paper_bounds import lem_gdp

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from privselect._util.csv_io import read_csv
+from research.csv_io import read_csv
 from research.figures.linear_regression import REPETITIONS, RESULTS, STORED, measure
 from research.figures.regression_figure import RegressionPicture
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from privselect.counts import Poisson
-from privselect.counts.geometric import Geometric
+from privselect.counts.negative_binomial import Geometric
 from privselect.mechanisms import DPSGD
 from privselect.selection.selection import Selection
 from research.figures.picture import Panel, Picture

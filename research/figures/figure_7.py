@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from privselect.counts.geometric import Geometric
+from privselect.counts.negative_binomial import Geometric
 from privselect.mechanisms import DPSGD
 from privselect.open_spec import UNKNOWN
 from privselect.planning.plan import plan
@@ -40,5 +40,5 @@ def _allowed() -> tuple[Curve, ...]:
     asked = Selection(TRAINING, law)
     return (
         curve("exact_upper", ((asked, budget, found.value) for budget, found in plans.items())),
-        *(curve(name, ((asked, budget, found.instead[name]) for budget, found in plans.items())) for name in ("paper", "renyi")),
+        *(curve(name, ((asked, budget, found.baselines[name]) for budget, found in plans.items())) for name in ("paper", "renyi")),
     )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from privselect.counts.geometric import Geometric
+from privselect.counts.negative_binomial import Geometric
 from privselect.mechanisms import DPSGD
 from privselect.open_spec import UNKNOWN
-from privselect.planning.adjust.cor_adjust_steps import paper_steps
-from privselect.planning.adjust.dpsgd_candidates import check_candidates
-from privselect.planning.adjust.thresholds import thresholds_for_base
+from privselect.planning.adjust.cor_adjust import cor_adjust_steps
+from privselect.planning.adjust.mixture import check_candidates
+from privselect.planning.adjust.cor_adjust import thresholds_for_base
 from privselect.planning.plan import plan
 from privselect.selection.selection import Selection
 from research.figures.picture import Panel, Picture
@@ -48,7 +48,7 @@ def picture(means: Sequence[float] = MEANS) -> Picture:
 def allowed_steps(mean: float) -> tuple[int, ...]:
     """Of each candidate, by ``cor:adjust``."""
     thresholds = thresholds_for_base(EPSILON_BASE, DELTA, Geometric(mean=mean))
-    return tuple(paper_steps(_CANDIDATES, place, thresholds) for place in range(len(NOISE)))
+    return tuple(cor_adjust_steps(_CANDIDATES, place, thresholds) for place in range(len(NOISE)))
 
 
 def _selection(trial: Mechanism, mean: float) -> Selection:

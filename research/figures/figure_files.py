@@ -7,8 +7,8 @@ from multiprocessing import get_context
 from typing import TYPE_CHECKING
 
 from privselect._util.atomic_files import check_output_file, write_error, atomic_write
-from privselect._util.csv_io import as_csv
-from privselect._util.plot_files import check_matplotlib, save_plot
+from research.csv_io import as_csv
+from privselect._util.plotting import check_matplotlib, save_plot
 from privselect._util.validation import format_value
 from privselect.errors import ParameterError
 from research.figures.figures import picture

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from privselect._util.csv_io import Row
+    from research.csv_io import Row
 
 NUMBERS = (1, 2, 3, 4, 5, 6, 7, 8)
 MEASURED = 5  # on data that is not part of the package

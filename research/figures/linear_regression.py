@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from privselect._util.atomic_files import check_output_file, atomic_write
-from privselect._util.csv_io import as_csv
+from research.csv_io import as_csv
 from privselect._util.validation import check_number, integer_range
 from privselect.errors import ParameterError
-from privselect.regression.gaussian_sampler import normals_from
+from privselect.regression.noise_source import make_noise_source
 from research.figures.allowed_noise import ACCOUNTINGS, MEAN, TrialNoise, gaussian_mu, trial_noise
 from research.figures.data_sets import load
 from research.figures.single_fits import corrected_ada_ssp, corrected_ops_balanced
@@ -30,7 +30,7 @@ from research.figures.tuned_regression import RIDGES, Draws, Winner, draw_trials
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from privselect._util.csv_io import Row
+    from research.csv_io import Row
     from research.figures.split_problem import Problem
 
 DELTA = 1e-6
@@ -104,7 +104,7 @@ def _epsilon_rows(problems: Sequence[tuple[Problem, Draws]], allowed: Allowed) -
     for method, fit in (("ada_ssp", corrected_ada_ssp), ("ops_balanced", corrected_ops_balanced)):
         chosen = []
         for place, (problem, _) in enumerate(problems):
-            coefficients = problem.vectors.T @ fit(problem.training, allowed.epsilon, DELTA, normals_from(SEED + place))
+            coefficients = problem.vectors.T @ fit(problem.training, allowed.epsilon, DELTA, make_noise_source(SEED + place))
             chosen.append(Winner(problem.test_error(coefficients), np.nan, np.nan, np.nan))
         rows.append(_row((method, "none", "none"), allowed.epsilon, chosen, ours["paid"]))
     rows.append(_row(("non_private", "none", "unpaid"), allowed.epsilon, [_non_private(problem) for problem, _ in problems], ours["paid"]))

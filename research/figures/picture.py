@@ -10,7 +10,7 @@ from privselect._util.rounding import round_down, round_up
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from privselect._util.csv_io import Row
+    from research.csv_io import Row
 
 
 @dataclass(frozen=True, slots=True)

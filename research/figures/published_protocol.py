@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from privselect._util.atomic_files import check_output_file, atomic_write
-from privselect._util.csv_io import as_csv
+from research.csv_io import as_csv
 from privselect._util.validation import format_value
 from privselect.errors import ParameterError
-from privselect.regression.gaussian_sampler import normals_from
+from privselect.regression.noise_source import make_noise_source
 from research.figures.cross_validation import fold_errors
 from research.figures.data_sets import Records, load
 from research.figures.published_regression import published_ada_ssp, published_ops_balanced
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from privselect.regression.gaussian_sampler import Normals
-    from privselect.regression.methods.sufficient_statistics import Statistics
+    from privselect.regression.noise_source import NoiseSource
+    from privselect.regression.sufficient_statistics import SufficientStatistics
 
     Floats = NDArray[np.float64]
-    Method = Callable[[Statistics, float, float, Normals], Floats]
+    Method = Callable[[SufficientStatistics, float, float, NoiseSource], Floats]
 
 DELTA = 1e-6
 EPSILONS = (0.1, 1.0, 5.0)
@@ -58,12 +58,12 @@ class Errors:
     of_mean: float
 
 
-def published_non_private(statistics: Statistics, epsilon: float, delta: float, normals: Normals) -> Floats:  # noqa: ARG001 - one form for all
+def published_non_private(statistics: SufficientStatistics, epsilon: float, delta: float, normals: NoiseSource) -> Floats:  # noqa: ARG001 - one form for all
     """Least squares with 1 on the diagonal, which the stored "non-private" has too."""
-    return statistics.solution(1.0)
+    return statistics.ridge_solution(1.0)
 
 
-def published_trivial(statistics: Statistics, epsilon: float, delta: float, normals: Normals) -> Floats:  # noqa: ARG001 - as above
+def published_trivial(statistics: SufficientStatistics, epsilon: float, delta: float, normals: NoiseSource) -> Floats:  # noqa: ARG001 - as above
     """Every prediction is 0."""
     return np.zeros(statistics.features)
 
@@ -78,7 +78,7 @@ METHODS: dict[str, tuple[Method, Method | None]] = {
 
 def repeated_errors(records: Records, method: Method, epsilon: float, repeats: int = REPEATS) -> Errors:
     """Cross-validations with folds and noise of a fixed seed, so that the same numbers come out again."""
-    generator, normals = np.random.Generator(np.random.PCG64DXSM(SEED)), normals_from(SEED)
+    generator, normals = np.random.Generator(np.random.PCG64DXSM(SEED)), make_noise_source(SEED)
     runs = np.array([fold_errors(records, lambda training: method(training, epsilon, DELTA, normals), generator) for _ in range(repeats)])
     return Errors(float(runs.mean()), float(runs.std(axis=1, ddof=1).mean()), float(runs.mean(axis=1).std(ddof=1)))
 

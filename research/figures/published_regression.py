@@ -17,8 +17,8 @@ from scipy.linalg import cholesky, solve, solve_triangular
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from privselect.regression.gaussian_sampler import Normals
-    from privselect.regression.methods.sufficient_statistics import Statistics
+    from privselect.regression.noise_source import NoiseSource
+    from privselect.regression.sufficient_statistics import SufficientStatistics
 
     Floats = NDArray[np.float64]
 
@@ -43,7 +43,7 @@ def published_scale(epsilon: float, delta: float) -> float:
     return math.sqrt(math.log(6.0 / delta)) / (epsilon / 3.0)
 
 
-def published_ada_ssp(statistics: Statistics, epsilon: float, delta: float, normals: Normals) -> Floats:
+def published_ada_ssp(statistics: SufficientStatistics, epsilon: float, delta: float, normals: NoiseSource) -> Floats:
     """AdaSSP as its code has it.
 
     What is wrong: above epsilon 0.42 no release is as private as its third of the budget (:func:`published_scale`): the argument fails.
@@ -55,10 +55,10 @@ def published_ada_ssp(statistics: Statistics, epsilon: float, delta: float, norm
     features, scale = statistics.features, published_scale(epsilon, delta)
     gram = statistics.gram + np.eye(features)
     wanted = scale * math.sqrt(features * math.log(2.0 * features**2 / _MISS))
-    smallest = float(np.linalg.eigvalsh(gram)[0]) + scale * float(normals.draw(1)[0]) - math.log(6.0 / delta) / (epsilon / 3.0)
+    smallest = float(np.linalg.eigvalsh(gram)[0]) + scale * float(normals.standard_normals(1)[0]) - math.log(6.0 / delta) / (epsilon / 3.0)
     ridge = max(0.0, wanted - max(smallest, 0.0))
-    moment = statistics.moment + scale * normals.draw(features)
-    square = normals.draw(features, features)
+    moment = statistics.moment + scale * normals.standard_normals(features)
+    square = normals.standard_normals(features, features)
     noisy = gram + scale * 0.5 * (square + square.T) + ridge * np.eye(features)
     return np.asarray(solve(noisy, moment, assume_a="sym"))
 
@@ -69,7 +69,7 @@ def published_ops_numbers(records: int, features: int, epsilon: float, delta: fl
     What is wrong: they come from a bound on the leak, ``sqrt(precision L^2 log(2/delta)/ridge) + precision L^2/(2(ridge+1)) +
     (1 + log(2/delta))/(2 ridge) <= epsilon``, that is false; the code drops the factor 1/2 of the middle term, which makes up for some of
     it. With a residual of the L assumed here the exact delta is 2.2e-6 where 1e-6 is claimed, at epsilon 1. No residual is as great as
-    that L (``norm_limit``), so that a sample of the right covariance would keep the promise all the same.
+    that L (``solution_norm_bound``), so that a sample of the right covariance would keep the promise all the same.
     """
     told, chance = math.log(2.0 / delta), math.log(1.0 / _MISS)
     reach = min(0.5 * epsilon, math.sqrt(0.5 * epsilon))
@@ -80,7 +80,7 @@ def published_ops_numbers(records: int, features: int, epsilon: float, delta: fl
     return PublishedOPS(ridge, (-b + math.sqrt(b * b - 4.0 * a * c)) / (2.0 * a))
 
 
-def published_ops_balanced(statistics: Statistics, epsilon: float, delta: float, normals: Normals) -> Floats:
+def published_ops_balanced(statistics: SufficientStatistics, epsilon: float, delta: float, normals: NoiseSource) -> Floats:
     """OPS-balanced as its code has it.
 
     What is wrong: the precision (:func:`published_ops_numbers`), and the sample. With ``H = R'R`` the code solves with R' in place of R,
@@ -91,5 +91,5 @@ def published_ops_balanced(statistics: Statistics, epsilon: float, delta: float,
     numbers = published_ops_numbers(statistics.records, statistics.features, epsilon, delta)
     upper = cholesky(statistics.gram + (1.0 + numbers.ridge) * np.eye(statistics.features))
     middle = solve_triangular(upper, solve_triangular(upper, statistics.moment, trans="T"))
-    noise = solve_triangular(upper, normals.draw(statistics.features), trans="T")
+    noise = solve_triangular(upper, normals.standard_normals(statistics.features), trans="T")
     return np.asarray(middle + noise / numbers.root_precision)

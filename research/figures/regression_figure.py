@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privselect._util.plot_style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, VERMILION, style_axes, line_style
+from privselect._util.plotting import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, VERMILION, style_axes, line_style
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from privselect._util.csv_io import Row
+    from research.csv_io import Row
 
     Curve = tuple[list[float], list[float], list[float]]
     Curves = dict[tuple[str, str, str, str], Curve]

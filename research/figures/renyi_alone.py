@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from privselect.mechanisms.renyi_to_dp import lem_rdp_to_dp, lem_rdp_to_dp_epsilon
-from privselect.selection.bounds.renyi_bounds import curve_of, thm_rdp_poisson
+from privselect.mechanisms.renyi import lem_rdp_to_dp, lem_rdp_to_dp_epsilon
+from privselect.selection.bounds.renyi_bounds import renyi_curve_of, thm_rdp_poisson
 
 if TYPE_CHECKING:
     from privselect.counts.base import Count
@@ -14,5 +14,5 @@ if TYPE_CHECKING:
 
 def renyi_alone(mechanism: Mechanism, count: Count, delta: float) -> float:
     """Epsilon by ``thm:rdp_poisson`` with its ``delta_hat`` by ``lem:rdp_to_dp``, and not read off the exact profile, as ours is."""
-    rdp = curve_of(mechanism)
+    rdp = renyi_curve_of(mechanism)
     return lem_rdp_to_dp_epsilon(lambda alpha: thm_rdp_poisson(rdp, lambda e: lem_rdp_to_dp(rdp, e), count, alpha), delta)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from privselect.selection.compare import BOUNDS
-from privselect.selection.plots import bounds_at
+from privselect.selection.plots import bounds_at_delta
 from privselect.selection.selection import Selection
 from research.figures.picture import Curve, Point
 
@@ -37,7 +37,7 @@ def over_means(trial: Mechanism, law: Callable[[float], Count], means: Iterable[
 
 def selection_curves(asked: Sequence[tuple[float, Selection, float]], bounds: Mapping[str, Bound]) -> tuple[Curve, ...]:
     """Epsilon by these bounds, by ours and of one trial alone, for each place, selection and delta."""
-    found = [(place, selection, bounds_at(selection, delta, bounds)) for place, selection, delta in asked]
+    found = [(place, selection, bounds_at_delta(selection, delta, bounds)) for place, selection, delta in asked]
     return tuple(
         curve(name, ((_bounded(name, selection), place, values[name]) for place, selection, values in found)) for name in found[0][2]
     )

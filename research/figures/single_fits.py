@@ -6,32 +6,32 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privselect.regression.methods.ada_ssp import AdaSSP
-from privselect.regression.methods.ops_methods import ExactPosteriorSample, balanced_ridge
+from privselect.regression.methods import AdaSSP
+from privselect.regression.methods import ExactPosteriorSample, balanced_ridge
 from research.figures.allowed_noise import single_mu
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from privselect.regression.gaussian_sampler import Normals
-    from privselect.regression.methods.method import Recipe
-    from privselect.regression.methods.sufficient_statistics import Statistics
+    from privselect.regression.noise_source import NoiseSource
+    from privselect.regression.methods import RegressionMethod
+    from privselect.regression.sufficient_statistics import SufficientStatistics
 
     Floats = NDArray[np.float64]
 
 
-def corrected_ada_ssp(statistics: Statistics, epsilon: float, delta: float, normals: Normals) -> Floats:
+def corrected_ada_ssp(statistics: SufficientStatistics, epsilon: float, delta: float, normals: NoiseSource) -> Floats:
     """AdaSSP, its three releases calibrated together as one Gaussian."""
     return _answered(AdaSSP(single_mu(epsilon, delta)), statistics, normals)
 
 
-def corrected_ops_balanced(statistics: Statistics, epsilon: float, delta: float, normals: Normals) -> Floats:
+def corrected_ops_balanced(statistics: SufficientStatistics, epsilon: float, delta: float, normals: NoiseSource) -> Floats:
     """OPS-balanced with the published ridge, the right covariance, and the precision that the exact profile allows."""
     ridge = balanced_ridge(statistics.records, statistics.features, epsilon, delta)
     return _answered(ExactPosteriorSample(epsilon, delta, ridge, statistics.records), statistics, normals)
 
 
-def _answered(recipe: Recipe, statistics: Statistics, normals: Normals) -> Floats:
+def _answered(recipe: RegressionMethod, statistics: SufficientStatistics, normals: NoiseSource) -> Floats:
     """The coefficients; zeros without an answer."""
     coefficients = recipe.run(statistics, normals).coefficients
     return np.zeros(statistics.features) if coefficients is None else coefficients

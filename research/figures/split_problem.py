@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from privselect.errors import ParameterError
-from privselect.regression.methods.sufficient_statistics import Statistics
+from privselect.regression.sufficient_statistics import SufficientStatistics
 from research.figures.cross_validation import Sums
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Problem:
     ``training`` holds its sums in the columns of the data, ``values`` the eigenvalues, ``moment`` X'y in the eigenvectors.
     """
 
-    training: Statistics
+    training: SufficientStatistics
     vectors: Floats
     values: Floats
     moment: Floats
@@ -69,7 +69,7 @@ def split_problem(records: Records, generator: np.random.Generator) -> Problem:
     public = public_records(len(places))
     if train.sum() > public:
         raise ParameterError(f"`records` must be at least the {int(train.sum())} records of the training part, got {public}")
-    training = Statistics.of(records.rows[train], records.targets[train], public)
+    training = SufficientStatistics.from_records(records.rows[train], records.targets[train], public)
     values, vectors = np.linalg.eigh(training.gram)
     return Problem(
         training,

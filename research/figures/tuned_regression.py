@@ -13,13 +13,13 @@ import numpy as np
 from scipy.special import ndtri
 
 from privselect.regression.ops.calibration import largest_signal
-from privselect.regression.ridge_sensitivity import log_norm_sensitivity, norm_limit, solution_sensitivity
+from privselect.regression.ridge_sensitivity import log_norm_sensitivity, solution_norm_bound, solution_sensitivity
 from research.figures.split_problem import CLIP
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from privselect.regression.ptr.ops_ptr import FittedPosterior
+    from privselect.regression.ptr.ops_ptr import OPSPTRProtocol
     from research.figures.allowed_noise import TrialNoise
     from research.figures.split_problem import Problem
 
@@ -71,7 +71,7 @@ def draw_trials(features: int, mean: float, generator: np.random.Generator) -> D
 def fitted_posteriors(problem: Problem, noise: TrialNoise, draws: Draws) -> Trials:
     """Trials of OPS-PTR."""
     public = problem.training.records
-    proposal = noise.recipe(1.0, public).proposal
+    proposal = noise.recipe(1.0, public).protocol
     solutions = problem.solutions(draws.ridges)
     norms = np.linalg.norm(solutions, axis=1)
     precision = precisions(proposal, draws.ridges, (float(problem.values[0]), norms), (draws.smallest, draws.norm))
@@ -79,14 +79,14 @@ def fitted_posteriors(problem: Problem, noise: TrialNoise, draws: Draws) -> Tria
     return Trials(solutions + draws.sample / spread, precision)
 
 
-def precisions(proposal: FittedPosterior, ridges: Floats, data: tuple[float, Floats], normals: tuple[Floats, Floats]) -> Floats:
+def precisions(proposal: OPSPTRProtocol, ridges: Floats, data: tuple[float, Floats], normals: tuple[Floats, Floats]) -> Floats:
     """What the released bounds allow at each ridge, from the data's least eigenvalue and norms, and the normals of both releases."""
     least, norms = data
     quantile = float(-ndtri(0.5 * proposal.failure)) * _UP
-    smallest = np.maximum(least + (normals[0] - quantile) / proposal.mu_smallest, 0.0)
+    smallest = np.maximum(least + (normals[0] - quantile) / proposal.mu_eigenvalue, 0.0)
     sensitivity = np.array([log_norm_sensitivity(ridge, low) for ridge, low in zip(ridges.tolist(), smallest.tolist(), strict=True)])
     lengths = np.exp(np.minimum(np.log1p(norms) + (normals[1] + quantile) * sensitivity / proposal.mu_norm, _LONGEST))
-    limits = {ridge: 1.0 + norm_limit(proposal.records, ridge) for ridge in set(ridges.tolist())}
+    limits = {ridge: 1.0 + solution_norm_bound(proposal.records, ridge) for ridge in set(ridges.tolist())}
     lengths = np.minimum(lengths, [limits[ridge] for ridge in ridges.tolist()])
     leverage = 1.0 / (ridges + np.maximum(smallest, 1.0))
     signals = _signals(leverage / (1.0 - leverage), proposal.target.mu, proposal.target.delta)

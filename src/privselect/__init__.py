@@ -1,13 +1,14 @@
-"""The exact price of releasing only the winner of several private trials.
+"""Exact privacy cost of hyperparameter tuning that releases only the best of K private trials.
 
-Describe what one trial leaks (a mechanism) and how many trials are drawn (the law of K):
+Describe the mechanism of one trial and the distribution of the number of trials (the law of K):
 
     >>> import privselect as ps
     >>> chosen = ps.Selection(ps.Gaussian(sigma=4), ps.Geometric(mean=300))
     >>> chosen.epsilon_at(delta=1e-6)  # doctest: +SKIP
     Interval(lower=2.247..., upper=2.247...)
 
-Importing the package loads nothing heavy: every name comes with its module, on first use.
+`Selection` is itself a mechanism. `plan` solves for a noise level or a law of K, `tune` runs the trials and releases the winner,
+and `certify` and `verify` write and check certificates. Each public name is imported on first use, so ``import privselect`` is fast.
 """
 
 from importlib import import_module
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from privselect import errors
 
-# The public names and the module each lives in; the TYPE_CHECKING block below says the same to type checkers.
+# Module of each public name. The TYPE_CHECKING block below repeats it for type checkers.
 _HOME = {
     "Interval": "interval",
     "parse": "text_forms",
@@ -50,7 +51,7 @@ _HOME = {
     "Exponential": "noisy_max",
     "LogConcave": "noisy_max",
     "report_noisy_max": "noisy_max.run",
-    "NoisyWinner": "noisy_max.noisy_winner",
+    "NoisyWinner": "noisy_max.run",
     "NoisyVotes": "noisy_max.votes",
     "ProposeTestRelease": "regression",
     "OPS": "regression",
@@ -58,12 +59,12 @@ _HOME = {
     "Selection": "selection",
     "compare": "selection.compare",
     "plan": "planning.plan",
-    "Plan": "planning.plan",
+    "Plan": "planning.plan_result",
     "adjust": "planning.adjust.adjust",
     "certify": "certificates.certify",
     "verify": "certificates.verify",
     "Certificate": "certificates.certificate",
-    "Declared": "certificates.declarations",
+    "Declared": "certificates.model",
     "design": "planning.design.design",
     "tune": "tuning.tune",
     "Release": "tuning.release",
@@ -80,7 +81,7 @@ __all__ = ["errors", *_HOME]  # noqa: PLE0604
 if TYPE_CHECKING:
     from privselect.certificates.certificate import Certificate as Certificate
     from privselect.certificates.certify import certify as certify
-    from privselect.certificates.declarations import Declared as Declared
+    from privselect.certificates.model import Declared as Declared
     from privselect.certificates.verify import verify as verify
     from privselect.counts import Binomial as Binomial
     from privselect.counts import Count as Count
@@ -111,14 +112,14 @@ if TYPE_CHECKING:
     from privselect.noisy_max import Gumbel as Gumbel
     from privselect.noisy_max import LogConcave as LogConcave
     from privselect.noisy_max import NoisyMax as NoisyMax
-    from privselect.noisy_max.noisy_winner import NoisyWinner as NoisyWinner
+    from privselect.noisy_max.run import NoisyWinner as NoisyWinner
     from privselect.noisy_max.run import report_noisy_max as report_noisy_max
     from privselect.noisy_max.votes import NoisyVotes as NoisyVotes
     from privselect.open_spec import UNKNOWN as UNKNOWN
     from privselect.pairs import DominatingPair as DominatingPair
     from privselect.planning.adjust.adjust import adjust as adjust
     from privselect.planning.design.design import design as design
-    from privselect.planning.plan import Plan as Plan
+    from privselect.planning.plan_result import Plan as Plan
     from privselect.planning.plan import plan as plan
     from privselect.regression import OPS as OPS
     from privselect.regression import ProposeTestRelease as ProposeTestRelease

@@ -1,4 +1,4 @@
-"""A mechanism or law of K with a number left open: ``gaussian(sigma=?)``, or ``Gaussian(sigma=UNKNOWN)``."""
+"""Mechanisms and laws of K with an unknown number: ``gaussian(sigma=?)``, or ``Gaussian(sigma=UNKNOWN)``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Unknown(Enum):
-    """The type of :data:`UNKNOWN`."""
+    """Type of :data:`UNKNOWN`."""
 
     UNKNOWN = "?"
 
@@ -28,58 +28,61 @@ class Unknown(Enum):
         return self.value
 
 
-UNKNOWN: Final[Any] = Unknown.UNKNOWN  # Any: it stands where a number does
+UNKNOWN: Final[Any] = Unknown.UNKNOWN  # Any: it is passed where a number is expected
 
 
 @dataclass(frozen=True, slots=True)
 class OpenParameter:
-    """Which parameter is left open, of what; ``allowed`` is None where it is no number with a range of its own."""
+    """Parameter of ``owner`` whose value is unknown.
+
+    ``allowed`` is its range, or None if it is not a number with a range. ``leaks`` states whether a larger value leaks more or
+    less, as in `privselect._util.validation.parameter`.
+    """
 
     owner: OpenSpec
     parameter: str
     allowed: Range | None
-    leaks: str | None  # as the parameter grows: see parameters.parameter
+    leaks: str | None
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class OpenSpec:
-    """What ``described(**arguments)`` will be once its open number is known. It cannot be computed with, only filled."""
+    """Description ``spec_class(**arguments)`` with an unknown number. Nothing can be computed from it until `fill` is called."""
 
-    described: type
+    spec_class: type
     arguments: tuple[tuple[str, Any], ...]
     text: str
 
     def fill(self, value: float) -> Any:
-        """The mechanism or law with ``value`` in place of the unknown."""
-        return self.described(
-            **{
-                name: value if argument is UNKNOWN else _mapped(argument, lambda sketch: sketch.fill(value))
-                for name, argument in self.arguments
-            }
+        """Return the mechanism or law of K with ``value`` for the unknown number."""
+        return self.spec_class(
+            **{name: value if argument is UNKNOWN else _map(argument, lambda part: part.fill(value)) for name, argument in self.arguments}
         )
 
-    def emptied(self) -> Any:
-        """The mechanism or law with the unknown parameter left out, at its default."""
-        return self.described(**{name: _mapped(argument, OpenSpec.emptied) for name, argument in self.arguments if argument is not UNKNOWN})
+    def without_unknowns(self) -> Any:
+        """Return the mechanism or law of K with the default for the unknown parameter."""
+        return self.spec_class(
+            **{name: _map(argument, OpenSpec.without_unknowns) for name, argument in self.arguments if argument is not UNKNOWN}
+        )
 
     @property
-    def holes(self) -> tuple[OpenParameter, ...]:
-        """Every place left open."""
-        return tuple(self._holes())
+    def open_parameters(self) -> tuple[OpenParameter, ...]:
+        """All unknown parameters, including those of inner descriptions."""
+        return tuple(self._find_open_parameters())
 
-    def _holes(self) -> Iterator[OpenParameter]:
-        fields = {field.name: field.metadata for field in dataclasses.fields(self.described)}
+    def _find_open_parameters(self) -> Iterator[OpenParameter]:
+        fields = {field.name: field.metadata for field in dataclasses.fields(self.spec_class)}
         for name, argument in self.arguments:
             if argument is UNKNOWN:
                 yield OpenParameter(self, name, fields[name].get("range"), fields[name].get("leaks"))
             else:
-                yield from _inside(argument, OpenParameter(self, name, None, None))
+                yield from _find_inside(argument, OpenParameter(self, name, None, None))
 
     def __str__(self) -> str:
         return self.text
 
     def __repr__(self) -> str:
-        return f"Sketch({self.text!r})"
+        return f"OpenSpec({self.text!r})"
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -88,7 +91,7 @@ class OpenSpec:
 
 
 def is_open(value: object) -> bool:
-    """Whether a number is left open somewhere in it."""
+    """Return whether ``value`` is or contains an unknown number."""
     if isinstance(value, tuple | list):
         return any(map(is_open, value))
     if isinstance(value, dict):
@@ -96,25 +99,28 @@ def is_open(value: object) -> bool:
     return value is UNKNOWN or isinstance(value, OpenSpec)
 
 
-def make_open_spec(described: type, positional: tuple[Any, ...], named: dict[str, Any], write: Callable[[dict[str, Any]], str]) -> OpenSpec:
-    """The sketch of ``described(*positional, **named)``."""
-    bound = inspect.signature(described.__init__).bind(None, *positional, **named)  # type: ignore[misc]  # a class
+def make_open_spec(
+    spec_class: type, positional: tuple[Any, ...], named: dict[str, Any], write: Callable[[dict[str, Any]], str]
+) -> OpenSpec:
+    """Return ``spec_class(*positional, **named)`` as an `OpenSpec`; ``write`` returns its text form."""
+    bound = inspect.signature(spec_class.__init__).bind(None, *positional, **named)  # type: ignore[misc]  # a class
     arguments = dict(list(bound.arguments.items())[1:])
-    return OpenSpec(described, tuple(arguments.items()), write(arguments))
+    return OpenSpec(spec_class, tuple(arguments.items()), write(arguments))
 
 
-def _mapped(argument: Any, build: Callable[[OpenSpec], Any]) -> Any:
-    """``argument`` with every sketch in it built."""
+def _map(argument: Any, build: Callable[[OpenSpec], Any]) -> Any:
+    """Return ``argument`` with ``build`` applied to every OpenSpec in it."""
     if isinstance(argument, OpenSpec):
         return build(argument)
-    return tuple(_mapped(entry, build) for entry in argument) if isinstance(argument, tuple | list) else argument
+    return tuple(_map(entry, build) for entry in argument) if isinstance(argument, tuple | list) else argument
 
 
-def _inside(argument: Any, nameless: OpenParameter) -> Iterator[OpenParameter]:
+def _find_inside(argument: Any, unnamed: OpenParameter) -> Iterator[OpenParameter]:
+    """Find the unknowns inside an argument; ``unnamed`` stands for each one that is not a parameter, such as an entry of a list."""
     if argument is UNKNOWN:
-        yield nameless
+        yield unnamed
     elif isinstance(argument, OpenSpec):
-        yield from argument.holes
+        yield from argument.open_parameters
     elif isinstance(argument, tuple | list | dict):
         for entry in argument.values() if isinstance(argument, dict) else argument:
-            yield from _inside(entry, nameless)
+            yield from _find_inside(entry, unnamed)

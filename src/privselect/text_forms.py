@@ -1,13 +1,13 @@
 """The text forms: ``gaussian(sigma=4)``, ``geometric(mean=30, cap=200)``, ``selection(..., ...)``.
 
-One small grammar, read without ``eval``; one registry from names to classes; and writing that loses no digit,
-so ``parse(str(thing)) == thing``.
+A small grammar parsed without ``eval``, a registry from names to classes, and a writer that keeps every digit:
+``parse(str(spec)) == spec``.
 
     value   = number | "?" | name | call | weight "*" call | "(" values ")" | "{" number ":" number, ... "}"
     call    = name "(" [value | name "=" value], ... ")"
     number  = ["-"] digits [fraction and exponent] ["/" digits], with the digits 0 to 9
 
-A ``?`` leaves a number open: such a text is read as a :class:`privselect.open_spec.OpenSpec`, for ``plan`` to solve.
+A ``?`` is an unknown number. A text with one is parsed to a :class:`privselect.open_spec.OpenSpec`; `plan` solves for the number.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from abc import ABC
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from privselect._util.number_literals import OutOfRangeLiteral, LiteralFraction, parse_literal
-from privselect._util.validation import check_number, truncate, format_value
+from privselect._util.number_literals import LiteralFraction, OutOfRangeLiteral, parse_literal
+from privselect._util.validation import check_number, format_value, truncate
 from privselect.errors import ParameterError, TextFormError
 from privselect.open_spec import UNKNOWN, OpenSpec, is_open, make_open_spec
 
@@ -31,31 +31,31 @@ if TYPE_CHECKING:
     from privselect._util.validation import Range
 
 _REGISTRY: dict[str, type[Spec]] = {}
-_LONGEST = 200_000  # characters: a law with thousands of weights still fits
-_DEEPEST = 40  # nested brackets: far beyond any sensible mechanism, far below Python's recursion limit
+_MAX_CHARACTERS = 200_000  # enough for a law of K with thousands of weights
+_MAX_DEPTH = 40  # of nested brackets: far below Python's recursion limit
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<name>[A-Za-z_]\w*)|(?P<mark>[(){},:=*/+?-]))",
     re.ASCII,  # no digits but 0 to 9
 )
 
-D = TypeVar("D", bound="type[Described]")
+D = TypeVar("D", bound="type[Spec]")
+S = TypeVar("S", bound="Spec")
 
 
 class Spec(ABC):
-    """A frozen dataclass with checked parameters and one text form.
+    """Frozen dataclass with checked parameters and one text form: a mechanism, a law of K or a noise.
 
-    A field made by :func:`privselect._util.validation.parameter` is checked against its range. Fields marked
-    ``positional`` in their metadata are written without their name; a field marked ``variadic`` takes all
-    positional arguments as one tuple.
+    A field declared with :func:`privselect._util.validation.parameter` is checked against its range. A field with
+    ``positional`` in its metadata is written without its name. A field with ``variadic`` takes all positional arguments as one tuple.
     """
 
     __slots__ = ()
     text_name: ClassVar[str]
 
-    def __new__(cls, *positional: Any, **named: Any) -> Spec:  # noqa: PYI034 -- a Sketch is no Self
-        """A sketch where a number is left open, an object like any other where none is."""
+    def __new__(cls, *positional: Any, **named: Any) -> Spec:  # noqa: PYI034 -- an OpenSpec is not a Self
+        """Return an OpenSpec if a number is unknown, otherwise an object of this class."""
         if is_open(positional) or is_open(named):
-            return make_open_spec(cls, positional, named, cls._written_sketch)  # type: ignore[return-value]
+            return make_open_spec(cls, positional, named, cls._open_text_form)  # type: ignore[return-value]
         return object.__new__(cls)
 
     def __post_init__(self) -> None:
@@ -66,14 +66,14 @@ class Spec(ABC):
                 object.__setattr__(self, field.name, check_number(field.name, value, allowed))
 
     def __str__(self) -> str:
-        return f"{self.text_name}({', '.join(self._written_arguments())})"
+        return f"{self.text_name}({', '.join(self._argument_texts())})"
 
     def __repr__(self) -> str:
-        """As Python: what is at its default left out, what the class itself adds first."""
+        """Return the Python expression, without parameters at their default."""
         fields = [(field.name, getattr(self, field.name), field.default) for field in _in_order(self)]
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value, default in fields if value != default)})"
 
-    def _written_arguments(self) -> Iterator[str]:
+    def _argument_texts(self) -> Iterator[str]:
         for field in _in_order(self):
             value = getattr(self, field.name)
             if field.metadata.get("variadic"):
@@ -84,7 +84,7 @@ class Spec(ABC):
                 yield f"{field.name}={write_value(value)}"
 
     @classmethod
-    def _written_sketch(cls, arguments: dict[str, Any]) -> str:
+    def _open_text_form(cls, arguments: dict[str, Any]) -> str:
         fields = [field for field in _in_order(cls) if arguments.get(field.name) is not None]
         written: list[str] = []
         for field in fields:
@@ -97,7 +97,7 @@ class Spec(ABC):
 
     @classmethod
     def from_arguments(cls, positional: list[Any], named: dict[str, Any]) -> Spec:
-        """Build from what a text form holds; complain in one sentence about missing or surplus parameters."""
+        """Create the object from the arguments of a text form; raise TextFormError for a missing or unknown parameter."""
         fields = [f for f in _in_order(cls) if f.init]
         places = [f.name for f in fields if f.metadata.get("positional")]
         variadic = next((f.name for f in fields if f.metadata.get("variadic")), None)
@@ -106,7 +106,7 @@ class Spec(ABC):
             arguments[variadic] = tuple(positional)
         elif len(positional) > len(places):
             raise TextFormError(
-                f"`{cls.text_name}` takes {_listed(f.name for f in fields)} by name, got {_told(positional[-1])} without one"
+                f"`{cls.text_name}` takes {_listed(f.name for f in fields)} by name, got {_quote(positional[-1])} without one"
             )
         else:
             for place, value in zip(places, positional, strict=False):
@@ -129,40 +129,51 @@ class Spec(ABC):
 
 
 def register(cls: D) -> D:
-    """Class decorator: make the class known to :func:`parse` by its ``text_name``."""
+    """Register a class for :func:`parse` by its ``text_name`` (class decorator)."""
     _REGISTRY[cls.text_name] = cls
-    cls.__repr__ = Spec.__repr__  # type: ignore[method-assign]  # the dataclass decorator has put its own there
+    cls.__repr__ = Spec.__repr__  # type: ignore[method-assign]  # replaces the one of the dataclass decorator
     return cls
 
 
 def parse(text: str) -> Any:
-    """The mechanism or law of K that a text form describes; a :class:`OpenSpec` of it where a ``?`` leaves a number open."""
+    """Parse a text form such as ``gaussian(sigma=4)`` into a mechanism, law of K or noise; into an OpenSpec if it contains ``?``."""
     for package in ("counts", "mechanisms", "selection", "noisy_max", "regression"):
         importlib.import_module(f"privselect.{package}")
     if not isinstance(text, str):
         raise TextFormError(f"a text form must be a string, got {type(text).__name__}")
-    if len(text) > _LONGEST:
-        raise TextFormError(f"a text form must have at most {_LONGEST} characters, got {len(text)}")
+    if len(text) > _MAX_CHARACTERS:
+        raise TextFormError(f"a text form must have at most {_MAX_CHARACTERS} characters, got {len(text)}")
     if not text.strip():
         raise TextFormError("the text form is empty; write something like gaussian(sigma=4)")
-    reader = _Reader(text)
-    value = reader.value()
-    reader.finish()
+    parser = _Parser(text)
+    value = parser.value()
+    parser.finish()
     if not isinstance(value, Spec | OpenSpec):
         raise TextFormError(f"expected something like gaussian(sigma=4), got {_short(text.strip())}")
     return value
 
 
+def read_spec(given: object, kind: type[S], requirement: str) -> S | OpenSpec:
+    """Return a spec of class ``kind``, possibly with open parameters, from an object or its text form.
+
+    Anything else raises an error that starts with ``requirement``, such as "`count` must be a law of K".
+    """
+    spec = parse(given) if isinstance(given, str) else given
+    if isinstance(spec, kind) or (isinstance(spec, OpenSpec) and issubclass(spec.spec_class, kind)):
+        return spec
+    raise (TextFormError if isinstance(given, str) else ParameterError)(f"{requirement}, got {format_value(spec)}")
+
+
 def parse_number(text: str) -> Fraction | None:
-    """A number in the grammar above, exactly; None where it is beyond every parameter."""
-    reader = _Reader(text)
-    number = reader.number()
-    reader.finish()
+    """Parse a number exactly; return None if it is outside every parameter's range."""
+    parser = _Parser(text)
+    number = parser.number()
+    parser.finish()
     return None if isinstance(number, OutOfRangeLiteral) else Fraction(number)
 
 
 def parse_parameter(name: str, text: str, allowed: Range) -> float:
-    """What was typed for ``name``, in the grammar above and in its range, or one clear sentence that shows it as it was typed."""
+    """Parse the text typed for parameter ``name`` and check its range; an error message shows the text as typed."""
     try:
         number = parse_number(text)
     except TextFormError:
@@ -175,7 +186,7 @@ def parse_parameter(name: str, text: str, allowed: Range) -> float:
 
 
 def write_value(value: object) -> str:
-    """A value in the grammar above, with every digit it has."""
+    """Write a value in the grammar, with all its digits."""
     if isinstance(value, float):
         return repr(value).removesuffix(".0")
     if isinstance(value, Fraction):
@@ -188,22 +199,22 @@ def write_value(value: object) -> str:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, repr=False)
-class Weighted:
-    """``weight * thing``, as it stands inside ``mixture(...)``."""
+class WeightedSpec:
+    """Part ``weight * spec`` of a ``mixture(...)``."""
 
     weight: Fraction
-    thing: Spec
+    spec: Spec
 
     def __str__(self) -> str:
-        return f"{self.weight}*{self.thing}"
+        return f"{self.weight}*{self.spec}"
 
     def __repr__(self) -> str:
-        """The pair that a mixture takes."""
-        return f"({self.weight!r}, {self.thing!r})"
+        """Return the pair (weight, spec), which a mixture accepts."""
+        return f"({self.weight!r}, {self.spec!r})"
 
 
-class _Reader:
-    """Recursive descent over the tokens; every complaint says what was expected and where."""
+class _Parser:
+    """Recursive-descent parser; every error states what was expected and where."""
 
     def __init__(self, text: str) -> None:
         self.text, self.place, self.depth = text, 0, 0
@@ -229,11 +240,11 @@ class _Reader:
             return True
         return False
 
-    def need(self, mark: str) -> None:
+    def expect(self, mark: str) -> None:
         if not self.take(mark):
-            raise self.instead_of(repr(mark))
+            raise self.unexpected(repr(mark))
 
-    def instead_of(self, expected: str) -> TextFormError:
+    def unexpected(self, expected: str) -> TextFormError:
         found = f"{_short(self.token)} at character {self.start + 1}" if self.kind != "end" else "the end"
         return TextFormError(f"expected {expected} but found {found} in {_short(self.text)}")
 
@@ -243,8 +254,8 @@ class _Reader:
 
     def value(self) -> Any:
         self.depth += 1
-        if self.depth > _DEEPEST:
-            raise TextFormError(f"a text form may nest at most {_DEEPEST} brackets deep")
+        if self.depth > _MAX_DEPTH:
+            raise TextFormError(f"a text form may nest at most {_MAX_DEPTH} brackets deep")
         try:
             return self._value()
         finally:
@@ -263,10 +274,10 @@ class _Reader:
         if self.take("?"):
             return UNKNOWN
         if self.take("("):
-            return tuple(self.several(")"))
+            return tuple(self.values_until(")"))
         if self.take("{"):
-            return self.table()
-        raise self.instead_of("a value")
+            return self.mapping()
+        raise self.unexpected("a value")
 
     def number(self) -> int | Fraction | OutOfRangeLiteral:
         start = self.start
@@ -286,39 +297,39 @@ class _Reader:
         return value if isinstance(value, int) else LiteralFraction(value, text)
 
     def literal(self) -> tuple[int, int | Fraction | None]:
-        """Where the literal ends, and its value."""
+        """Return the position after the literal, and its value."""
         token, end = self.token, self.place
         if self.kind != "number":
-            raise self.instead_of("a number")
+            raise self.unexpected("a number")
         self.advance()
         return end, parse_literal(token)
 
-    def weighted(self, number: int | Fraction | OutOfRangeLiteral) -> Weighted | tuple[Fraction, OpenSpec]:
-        thing = self.value()
-        if not isinstance(thing, Spec | OpenSpec):
-            raise TextFormError(f"a weight multiplies a mechanism, got {_told(thing)}")
+    def weighted(self, number: int | Fraction | OutOfRangeLiteral) -> WeightedSpec | tuple[Fraction, OpenSpec]:
+        spec = self.value()
+        if not isinstance(spec, Spec | OpenSpec):
+            raise TextFormError(f"a weight multiplies a mechanism, got {_quote(spec)}")
         if isinstance(number, OutOfRangeLiteral):
-            raise TextFormError(f"a weight must be in (0, 1], got {_told(number)}")
+            raise TextFormError(f"a weight must be in (0, 1], got {_quote(number)}")
         weight = Fraction(number) if isinstance(number, int) else number
-        return Weighted(weight, thing) if isinstance(thing, Spec) else (weight, thing)
+        return WeightedSpec(weight, spec) if isinstance(spec, Spec) else (weight, spec)
 
-    def several(self, close: str) -> Iterator[Any]:
+    def values_until(self, close: str) -> Iterator[Any]:
         while not self.take(close):
             yield self.value()
             if not self.take(","):
-                self.need(close)
+                self.expect(close)
                 return
 
-    def table(self) -> dict[Any, Any]:
+    def mapping(self) -> dict[Any, Any]:
         entries: dict[Any, Any] = {}
         while not self.take("}"):
             key = self.value()
-            self.need(":")
+            self.expect(":")
             if not isinstance(key, (int, Fraction, OutOfRangeLiteral)) or key in entries:
-                raise TextFormError(f"each entry of {{...}} needs its own number before the colon, got {_told(key)}")
+                raise TextFormError(f"each entry of {{...}} needs its own number before the colon, got {_quote(key)}")
             entries[key] = self.value()
             if not self.take(","):
-                self.need("}")
+                self.expect("}")
                 break
         return entries
 
@@ -332,7 +343,7 @@ class _Reader:
         while not self.take(")"):
             self.argument(name, positional, named)
             if not self.take(","):
-                self.need(")")
+                self.expect(")")
                 break
         try:
             return _REGISTRY[name].from_arguments(positional, named)
@@ -347,7 +358,7 @@ class _Reader:
                 raise TextFormError(f"`{name}` got `{truncate(value)}` twice")
             named[value] = self.value()
         elif named:
-            raise TextFormError(f"`{name}` got {_told(value)} without a name after named parameters")
+            raise TextFormError(f"`{name}` got {_quote(value)} without a name after named parameters")
         else:
             positional.append(value)
 
@@ -358,9 +369,9 @@ def _write_part(part: object) -> str:
     return write_value(part)
 
 
-def _in_order(described: Any) -> list[dataclasses.Field[Any]]:
-    """Fields as they are written: those that only go by name come last."""
-    return sorted(dataclasses.fields(described), key=lambda field: field.kw_only is True)
+def _in_order(spec: Any) -> list[dataclasses.Field[Any]]:
+    """Return the fields in the order of the text form: keyword-only fields come last."""
+    return sorted(dataclasses.fields(spec), key=lambda field: field.kw_only is True)
 
 
 def _listed(names: Any) -> str:
@@ -372,7 +383,7 @@ def _nearest(name: str, known: list[str]) -> str:
     return f" (did you mean `{close[0]}`?)" if close else ""
 
 
-def _told(value: object) -> str:
+def _quote(value: object) -> str:
     return truncate(write_value(value))
 
 

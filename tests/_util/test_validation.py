@@ -6,7 +6,18 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from privselect._util.validation import NON_NEGATIVE, OPEN_UNIT, POSITIVE, REAL, UNIT, check_array, check_fraction, check_number, format_value, integer_range
+from privselect._util.validation import (
+    NON_NEGATIVE,
+    OPEN_UNIT,
+    POSITIVE,
+    REAL,
+    UNIT,
+    check_array,
+    check_fraction,
+    check_number,
+    format_value,
+    integer_range,
+)
 from privselect.errors import ParameterError
 
 HUGE = 10**5000  # more digits than Python will write
@@ -37,7 +48,7 @@ def test_every_kind_of_whole_number_too(value):
 def test_what_is_no_number_is_refused(value):
     with pytest.raises(ParameterError, match=r"^`x` must be in \(0, inf\), got "):
         check_number("x", value, POSITIVE)
-    with pytest.raises(ParameterError, match=r"^`n` must be a whole number >= 1, got "):
+    with pytest.raises(ParameterError, match=r"^`n` must be an integer >= 1, got "):
         check_number("n", value, integer_range(1))
     with pytest.raises(ParameterError, match=r"^`x` must be a finite number, got "):
         check_fraction("x", value)
@@ -45,7 +56,7 @@ def test_what_is_no_number_is_refused(value):
 
 @pytest.mark.parametrize("value", [3 + Fraction(1, 10**30), Decimal("3.0000000000000000000000000001"), 3.5, Decimal("NaN")])
 def test_what_is_nearly_whole_is_not_whole(value):
-    with pytest.raises(ParameterError, match="must be a whole number"):
+    with pytest.raises(ParameterError, match="must be an integer"):
         check_number("n", value, integer_range(1))
 
 
@@ -68,7 +79,7 @@ def test_an_array_of_other_numbers():
 
 @pytest.mark.parametrize("tiny", [Fraction(1, HUGE), Decimal("1e-400"), Fraction(1, 10**400)], ids=["1e-5000", "Decimal", "1e-400"])
 def test_a_number_below_every_float_does_not_become_zero(tiny):
-    with pytest.raises(ParameterError, match=r"must be in \[0, inf\) and at least 4.94066e-324 where it is not 0, got 1"):
+    with pytest.raises(ParameterError, match=r"must be in \[0, inf\) and, if not 0, at least 4.94066e-324, got 1"):
         check_number("delta", tiny, NON_NEGATIVE)
     assert check_number("delta", Decimal("0e-400"), NON_NEGATIVE) == 0.0
 

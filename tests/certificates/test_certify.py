@@ -7,12 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from certificates_made import DECLARED, PLANS, SLOW, fields, made
+from example_certificates import DECLARED, PLANS, SLOW, fields, issued
 
 import privselect as ps
-from privselect.certificates.number_models import Leaky, Point
-from privselect.certificates.run_metadata import Run
-from privselect.certificates.statement import rounded_up
+from privselect.certificates.model import ApproximateGDP, ProfilePoint, RunMetadata
+from privselect.certificates.statement import format_epsilon
 from privselect.errors import ParameterError
 
 THEOREMS = Path(__file__).parents[2] / "docs" / "theorems.md"
@@ -20,7 +19,7 @@ THEOREMS = Path(__file__).parents[2] / "docs" / "theorems.md"
 
 @pytest.mark.parametrize("name", PLANS)
 def test_verify_accepts_what_certify_makes(name):
-    verdict = ps.verify(made(name).to_json())
+    verdict = ps.verify(issued(name).to_json())
     assert verdict.holds, verdict.reasons
     assert verdict.signed_by is None
     assert not verdict.draft
@@ -30,19 +29,19 @@ def test_verify_accepts_what_certify_makes(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SLOW)
 def test_verify_accepts_what_certify_makes_at_length(name):
-    verdict = ps.verify(made(name).to_json())
+    verdict = ps.verify(issued(name).to_json())
     assert verdict.holds, verdict.reasons
 
 
 @pytest.mark.parametrize("name", PLANS)
 def test_writing_and_reading_lose_nothing(name):
-    certificate = made(name)
+    certificate = issued(name)
     assert ps.Certificate.from_json(certificate.to_json()) == certificate
     assert certificate.hash == certificate.digest()
 
 
 def test_the_numbers_are_those_of_the_parts():
-    certificate = made("geometric")
+    certificate = issued("geometric")
     chosen = ps.Selection(ps.Gaussian(sigma=4), ps.Geometric(mean=30))
     found, comparison = chosen.epsilon_at(1e-6), ps.compare(chosen, delta=1e-6)
     assert (certificate.total.lower, certificate.total.upper, certificate.total.delta) == (found.lower, found.upper, 1e-6)
@@ -50,12 +49,12 @@ def test_the_numbers_are_those_of_the_parts():
     assert certificate.bounds.renyi == comparison.bounds["renyi"]
     assert certificate.composition.runs == 30
     assert certificate.neighbours == "any"
-    assert certificate.promise.epsilon == found.upper
+    assert certificate.plan.epsilon == found.upper
 
 
 @pytest.mark.parametrize("name", PLANS)
 def test_the_curve_falls_from_zero_through_the_certified_point(name):
-    certificate = made(name)
+    certificate = issued(name)
     epsilon, delta = [point.epsilon for point in certificate.curve], [point.delta for point in certificate.curve]
     assert epsilon[0] == 0.0
     assert all(np.diff(epsilon) > 0)
@@ -65,7 +64,7 @@ def test_the_curve_falls_from_zero_through_the_certified_point(name):
 
 
 def test_the_curve_has_about_fifty_points_down_to_a_tiny_delta():
-    curve = made("geometric").curve
+    curve = issued("geometric").curve
     assert 40 <= len(curve) <= 60
     assert curve[-1].delta <= 1e-12
 
@@ -73,17 +72,23 @@ def test_the_curve_has_about_fifty_points_down_to_a_tiny_delta():
 def test_labels_are_in_the_table_of_theorems():
     table = THEOREMS.read_text().replace("**", "").replace("`", "")
     for name in PLANS:
-        for label in made(name).theorems:
+        for label in issued(name).theorems:
             assert re.search(rf"^\| {re.escape(label)} \|", table, re.MULTILINE), label
-    assert made("geometric").theorems == ("Exact (upper)", "Exact (lower)", "Ratio")
-    assert made("no lower end").theorems == ("Exact (upper)", "Ratio", "Renyi, optimal")
-    assert made("training").theorems[-2:] == ("Composition (upper)", "Composition (lower)")
-    assert made("one trial").theorems == ()
+    assert issued("geometric").theorems == ("Exact (upper)", "Exact (lower)", "Ratio")
+    assert issued("no lower end").theorems == ("Exact (upper)", "Ratio", "Renyi, optimal")
+    assert issued("training").theorems[-2:] == ("Composition (upper)", "Composition (lower)")
+    assert issued("one trial").theorems == ()
 
 
 def test_the_statement_says_whom_what_and_how_much():
-    statement = made("training").statement
-    for part in ('"one person"', "one has a record more", "about a plan, not about a run", '"a look at the histogram of labels"', "public"):
+    statement = issued("training").statement
+    for part in (
+        '"one person"',
+        "one has a record more",
+        "covers a plan, not a run of it",
+        '"a look at the histogram of labels"',
+        "public",
+    ):
         assert part in statement
     assert "\n" not in statement
     assert "DRAFT" not in statement
@@ -103,17 +108,17 @@ def test_a_statement_cannot_be_talked_into():
 
 @pytest.mark.parametrize("value", [1.06072982, 1.7887656223669355, 0.1, 1e-9, 123.456789, 99999.999, 0.0, 700.0])
 def test_shown_digits_are_rounded_up(value):
-    assert value <= float(rounded_up(value)) <= value * (1 + 1e-4)
+    assert value <= float(format_epsilon(value)) <= value * (1 + 1e-4)
 
 
 def test_only_where_no_trial_may_be_drawn_is_a_symbol_released():
-    assert "symbol" in made("poisson").released
-    assert "symbol" not in made("geometric").released
-    assert made("one trial").withheld != made("geometric").withheld
+    assert "symbol" in issued("poisson").released
+    assert "symbol" not in issued("geometric").released
+    assert issued("one trial").withheld != issued("geometric").withheld
 
 
 def test_no_certificate_is_issued_above_its_budget():
-    assert ps.certify("gaussian(sigma=4)", delta=1e-6, epsilon=1.07).promise.epsilon == 1.07
+    assert ps.certify("gaussian(sigma=4)", delta=1e-6, epsilon=1.07).plan.epsilon == 1.07
     with pytest.raises(ParameterError, match=r"`epsilon` must be at least 1\.060729.*, got 1\.0$"):
         ps.certify("gaussian(sigma=4)", delta=1e-6, epsilon=1.0)
 
@@ -129,7 +134,7 @@ def test_no_certificate_is_issued_above_its_budget():
         ({"mechanism": 4}, "`mechanism`"),
         ({"mechanism": ps.Geometric(mean=3)}, "`mechanism`"),
         ({"count": ps.Gaussian(sigma=4)}, "`count`"),
-        ({"mechanism": "approximate(epsilon=1, delta=1e-3)"}, "`delta` must be one at which an epsilon up to 700 is proved"),
+        ({"mechanism": "approximate(epsilon=1, delta=1e-3)"}, "`delta` must be large enough for a certified epsilon up to 700"),
     ],
 )
 def test_what_cannot_be_certified_is_refused(given, said):
@@ -139,27 +144,27 @@ def test_what_cannot_be_certified_is_refused(given, said):
 
 def test_an_accuracy_that_is_asked_is_told_and_kept():
     certificate = ps.certify("gaussian(sigma=4)", delta=1e-6, accuracy=1e-6)
-    assert certificate.accuracy.gap <= certificate.accuracy.asked == 1e-6
+    assert certificate.accuracy.gap <= certificate.accuracy.requested == 1e-6
     assert ps.verify(certificate.to_json()).holds
 
 
 def test_a_run_tells_its_randomness_and_that_it_was_run_twice():
-    certificate = ps.certify("gaussian(sigma=4)", delta=1e-6, declared=DECLARED, run=Run(runs=2, notes=("seeds of 128 bits",)))
+    certificate = ps.certify("gaussian(sigma=4)", delta=1e-6, declared=DECLARED, run=RunMetadata(runs=2, notes=("seeds of 128 bits",)))
     assert certificate.total.upper == ps.Composed(ps.Gaussian(sigma=4), times=2).epsilon_at(1e-6).upper
-    assert "about 2 runs of a plan" in certificate.statement
+    assert "covers 2 runs of a plan" in certificate.statement
     assert "128 bits" in certificate.statement
-    assert certificate.released.startswith("of each of 2 runs")
+    assert certificate.released.startswith("for each of 2 runs")
     assert ps.verify(certificate.to_json()).holds
 
 
 def test_an_insecure_run_says_so_first():
-    certificate = ps.certify("gaussian(sigma=4)", delta=1e-6, declared=DECLARED, run=Run(randomness="insecure_seed", insecure=True))
+    certificate = ps.certify("gaussian(sigma=4)", delta=1e-6, declared=DECLARED, run=RunMetadata(randomness="insecure_seed", insecure=True))
     assert certificate.statement.startswith("INSECURE")
-    assert "insecure" in ps.verify(certificate).line
+    assert "insecure" in ps.verify(certificate).summary
 
 
 def test_a_certificate_cannot_be_changed():
-    certificate = made("geometric")
+    certificate = issued("geometric")
     with pytest.raises(ValueError, match="frozen"):
         certificate.total = None
     with pytest.raises(ValueError, match="frozen"):
@@ -169,24 +174,24 @@ def test_a_certificate_cannot_be_changed():
 
 
 def test_writing_is_whole_and_reading_gives_it_back(tmp_path):
-    made("geometric").write(tmp_path / "c.json")
-    assert ps.Certificate.read(tmp_path / "c.json") == made("geometric")
+    issued("geometric").write(tmp_path / "c.json")
+    assert ps.Certificate.read(tmp_path / "c.json") == issued("geometric")
     assert [file.name for file in tmp_path.iterdir()] == ["c.json"]
     with pytest.raises(ParameterError, match="`out`"):
-        made("geometric").write(tmp_path)
+        issued("geometric").write(tmp_path)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes")
 def test_what_is_no_regular_file_stays_what_it_is(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(ParameterError, match="`out` must be a regular file"):
-        made("geometric").write(tmp_path / "pipe")
+        issued("geometric").write(tmp_path / "pipe")
     assert (tmp_path / "pipe").is_fifo()
 
 
 def test_the_schema_knows_every_field_and_no_other():
     schema = ps.Certificate.model_json_schema()
-    assert set(schema["required"]) == set(fields(made("geometric")))
+    assert set(schema["required"]) == set(fields(issued("geometric")))
     assert schema["additionalProperties"] is False
     json.dumps(schema)
 
@@ -200,19 +205,19 @@ def test_an_infinite_base_and_a_missing_bound_are_words():
 
 def test_ends_out_of_order_are_refused():
     with pytest.raises(ParameterError, match="lower <= upper"):
-        type(made("geometric").total)(lower=2.0, upper=1.0, delta=0.1)
+        type(issued("geometric").total)(lower=2.0, upper=1.0, delta=0.1)
     with pytest.raises(ParameterError, match="`epsilon`"):
-        Point(epsilon=-1.0, delta=0.1)
+        ProfilePoint(epsilon=-1.0, delta=0.1)
     with pytest.raises(ParameterError, match="`mu`"):
-        Leaky(mu=0.0, delta=0.1)
+        ApproximateGDP(mu=0.0, delta=0.1)
 
 
 def test_a_selection_inside_keeps_its_assumptions():
     certificate = ps.certify("composed(selection(gaussian(sigma=4), geometric(mean=3)), gaussian(sigma=5))", delta=1e-6)
-    assert "in each selection in it, K is drawn from its law and never revealed" in certificate.statement
+    assert "For each selection in the mechanism: (1) K is drawn from its distribution and is never revealed" in certificate.statement
     assert "only the winner" in certificate.released
     assert "K, the number of trials" in certificate.withheld
-    assert "never revealed" not in made("one trial").statement
+    assert "never revealed" not in issued("one trial").statement
 
 
 def test_the_shared_curve_is_that_of_the_selection():
@@ -226,7 +231,7 @@ def test_the_shared_curve_is_that_of_the_selection():
 def test_the_time_is_that_of_the_environment_where_it_says_one(monkeypatch):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
     made = [ps.certify("gaussian(sigma=4)", delta=1e-6) for _ in range(2)]
-    assert made[0].made == "2023-11-14T22:13:20Z"
+    assert made[0].issued_at == "2023-11-14T22:13:20Z"
     assert made[0].to_json() == made[1].to_json()
     assert ps.verify(made[0]).holds
 
@@ -234,27 +239,27 @@ def test_the_time_is_that_of_the_environment_where_it_says_one(monkeypatch):
 @pytest.mark.parametrize("time", ["", "now", "-1", "1.5", "1e9", "253402300800", "9" * 5000, "\u0661"])
 def test_a_time_of_the_environment_that_is_none_is_refused(monkeypatch, time):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", time)
-    with pytest.raises(ParameterError, match="SOURCE_DATE_EPOCH must be a whole number of seconds since 1970") as caught:
+    with pytest.raises(ParameterError, match="SOURCE_DATE_EPOCH must be an integer number of seconds since 1970") as caught:
         ps.certify("gaussian(sigma=4)", delta=1e-6)
     assert len(str(caught.value)) < 300
 
 
 def test_trials_that_leak_outright_too_often_are_named():
-    with pytest.raises(ParameterError, match=r"one trial leaks everything with chance 2e-07, and 600 are expected$"):
+    with pytest.raises(ParameterError, match=r"one trial reveals everything with probability 2e-07, and 600 trials are expected$"):
         ps.certify("ptr(gaussian(sigma=9), gdp(mu=0.1, delta=1e-7), failure=1e-7, calibrated=true)", "geometric(mean=600)", delta=1e-6)
 
 
 @pytest.mark.parametrize(
     ("calibrated", "wrong"),
-    [(True, "releases a bound that is wrong for the data"), (False, "lets a proposal pass that is bad for the data")],
+    [(True, "releases a bound that is wrong for the data"), (False, "accepts a proposal that is wrong for the data")],
 )
 def test_a_test_and_a_posterior_sample_say_what_is_taken_for_granted(calibrated, wrong):
     sample = "ops(leverage=0.01, signal=1)"
     whole = f"ptr(gaussian(sigma=10, neighbours=add_remove), {sample}, failure=1e-08{', calibrated=True' if calibrated else ''})"
     certificate = ps.certify(whole, epsilon=2, delta=1e-6)
-    granted = f"In {whole} the test {wrong} with chance at most 1e-08; where it does not, the release leaks at most {sample}."
+    granted = f"In {whole} the test {wrong} with probability at most 1e-08; otherwise the release leaks at most {sample}."
     assert granted in certificate.statement
-    assert f"In {sample} no row has a greater leverage or signal than stated" in certificate.statement
+    assert f"In {sample} no row has a larger leverage or signal than stated" in certificate.statement
     assert certificate.theorems == ("Propose-test-release", "Posterior sample", "Composition (upper)")
     pooled = ps.certify("ptr(gaussian(sigma=9), gdp(mu=0.1, delta=1e-9), failure=1e-9, calibrated=true)", epsilon=2, delta=1e-6)
     assert pooled.theorems == ("Propose-test-release",)  # Gaussians are one Gaussian: nothing is composed on a lattice
@@ -271,6 +276,8 @@ def test_a_noisy_max_says_what_is_taken_for_granted_about_its_scores():
         "Composition (upper)",
         "Composition (lower)",
     )
-    assert f"In each round of {choice} one record changes at most 2 of its scores by at most 1, noise" in certificate.statement
-    assert "one record changes each of its scores by at most 1, all of them the same way, noise" in certificate.statement
+    assert (
+        f"In each round of {choice} one record changes at most 2 of the scores by at most 1, each score gets noise" in certificate.statement
+    )
+    assert "one record changes each score by at most 1, all in the same direction, each score gets noise" in certificate.statement
     assert ps.verify(certificate.to_json()).holds

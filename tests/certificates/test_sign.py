@@ -5,7 +5,7 @@ import stat
 import sys
 
 import pytest
-from certificates_made import fields, made, rehashed, remade
+from example_certificates import fields, issued, rehashed, remade
 
 import privselect as ps
 from privselect.certificates.sign import _SMALL_ORDER, new_key, sign
@@ -18,12 +18,12 @@ def key(tmp_path):
 
 
 def test_a_signed_certificate_tells_its_key(key):
-    signed = sign(made(), key[0])
+    signed = sign(issued(), key[0])
     verdict = ps.verify(signed.to_json())
     assert verdict.holds
     assert verdict.signed_by == key[1]
     assert len(verdict.unprotected) == 4  # anyone can make a key
-    assert key[1] in verdict.line
+    assert key[1] in verdict.summary
     known = ps.verify(signed.to_json(), key=key[1])
     assert known.holds
     assert known.unprotected == ()
@@ -36,13 +36,13 @@ def encoded(y, sign):
 @pytest.mark.parametrize("y", sorted(_SMALL_ORDER))
 @pytest.mark.parametrize("sign_bit", [0, 1])
 def test_a_key_of_small_order_signs_nothing(y, sign_bit):
-    forged = fields(made())
-    forged["signature"] = {"algorithm": "ed25519", "key": encoded(y, sign_bit), "value": "01" + 63 * "00"}
+    forged = fields(issued())
+    forged["signature"] = {"algorithm": "ed25519", "public_key": encoded(y, sign_bit), "value": "01" + 63 * "00"}
     verdict = ps.verify(json.dumps(forged))
     assert not verdict.holds
     assert verdict.signed_by is None
     with pytest.raises(ParameterError, match="`key` must be a public key"):
-        ps.verify(made(), key=encoded(y, sign_bit))
+        ps.verify(issued(), key=encoded(y, sign_bit))
 
 
 def test_these_are_the_points_of_small_order():
@@ -71,61 +71,63 @@ def test_a_key_file_is_for_its_owner_and_never_overwritten(key):
 
 
 @pytest.mark.parametrize(
-    "place", [("made", "2020-01-01T00:00:00Z"), ("promise", None), ("versions", None), ("run", None)], ids=lambda place: place[0]
+    "place", [("issued_at", "2020-01-01T00:00:00Z"), ("plan", None), ("versions", None), ("run", None)], ids=lambda place: place[0]
 )
 def test_a_signature_protects_what_nothing_else_does(key, place):
-    data = fields(sign(made(), key[0]))
+    data = fields(sign(issued(), key[0]))
     name, value = place
-    if name == "promise":
-        data["promise"]["declared"]["unit"] = "one company"
+    if name == "plan":
+        data["plan"]["declared"]["unit"] = "one company"
     elif name == "versions":
         data["versions"]["numpy"] = "9.9"
     elif name == "run":
-        data["run"] = {"randomness": "the operating system's entropy", "insecure": False, "plan": None, "runs": 1, "notes": []}
+        data["run"] = {"randomness": "the operating system's entropy", "insecure": False, "spec_hash": None, "runs": 1, "notes": []}
     else:
         data[name] = value
     verdict = ps.verify(json.dumps(remade(data)))
     assert not verdict.holds
-    assert verdict.reasons == ("the signature does not belong to the content and the key that it names",)
+    assert verdict.reasons == ("the signature does not match the content and the key that it names",)
     assert verdict.signed_by is None
 
 
 def test_a_signature_that_was_changed_is_refused(key):
-    data = fields(sign(made(), key[0]))
+    data = fields(sign(issued(), key[0]))
     first = data["signature"]["value"][0]
     data["signature"]["value"] = ("0" if first != "0" else "1") + data["signature"]["value"][1:]
-    assert "the signature does not belong" in ps.verify(json.dumps(data)).line
+    assert "the signature does not match" in ps.verify(json.dumps(data)).summary
 
 
 def test_a_signature_under_another_name_is_refused(key, tmp_path):
     other = new_key(tmp_path / "other.pem")
-    data = fields(sign(made(), key[0]))
-    data["signature"]["key"] = other
-    assert "the signature does not belong" in ps.verify(json.dumps(data)).line
+    data = fields(sign(issued(), key[0]))
+    data["signature"]["public_key"] = other
+    assert "the signature does not match" in ps.verify(json.dumps(data)).summary
 
 
 def test_another_signer_is_refused(key, tmp_path):
     other = new_key(tmp_path / "other.pem")
-    signed = sign(made(), tmp_path / "other.pem")
+    signed = sign(issued(), tmp_path / "other.pem")
     assert ps.verify(signed).signed_by == other
     verdict = ps.verify(signed, key=key[1])
-    assert verdict.reasons == (f"the certificate is signed by {other}, expected was {key[1]}",)
+    assert verdict.reasons == (f"the certificate is signed by {other}, expected {key[1]}",)
 
 
 def test_an_unsigned_certificate_is_refused_where_a_signer_is_expected(key):
-    assert "the certificate is unsigned" in ps.verify(made(), key=key[1]).line
+    assert "the certificate is unsigned" in ps.verify(issued(), key=key[1]).summary
 
 
 def test_taking_a_signature_off_is_seen_only_by_who_expects_one(key):
-    data = fields(sign(made(), key[0]))
+    data = fields(sign(issued(), key[0]))
     data["signature"] = None
     assert ps.verify(json.dumps(rehashed(data))).holds
     assert not ps.verify(json.dumps(rehashed(data)), key=key[1]).holds
 
 
-@pytest.mark.parametrize("wrong", [{"key": "00"}, {"value": "zz"}, {"algorithm": "rsa"}, {"key": 64 * "G"}, {"key": 64 * "0" + "\n"}])
+@pytest.mark.parametrize(
+    "wrong", [{"public_key": "00"}, {"value": "zz"}, {"algorithm": "rsa"}, {"public_key": 64 * "G"}, {"public_key": 64 * "0" + "\n"}]
+)
 def test_a_signature_of_another_shape_is_refused(key, wrong):
-    data = fields(sign(made(), key[0]))
+    data = fields(sign(issued(), key[0]))
     data["signature"].update(wrong)
     assert not ps.verify(json.dumps(data)).holds
 
@@ -133,7 +135,7 @@ def test_a_signature_of_another_shape_is_refused(key, wrong):
 @pytest.mark.parametrize("text", ["", "00", 64 * "g", 64 * "A", 64 * "0" + "\n"])
 def test_a_key_that_is_none_is_refused(text):
     with pytest.raises(ParameterError, match="`key` must be a public key"):
-        ps.verify(made(), key=text)
+        ps.verify(issued(), key=text)
 
 
 def test_a_key_file_that_is_none_is_refused_without_showing_it(tmp_path):
@@ -146,13 +148,13 @@ def test_a_key_file_that_is_none_is_refused_without_showing_it(tmp_path):
     (tmp_path / "locked.pem").write_bytes(locked)
     for name in ("text.pem", "kind.pem", "locked.pem", "missing.pem"):
         with pytest.raises(ParameterError, match="`key-file` must be an Ed25519 key") as caught:
-            sign(made(), tmp_path / name)
+            sign(issued(), tmp_path / name)
         assert "secret" not in str(caught.value)
 
 
 def test_without_the_extra_a_signature_asks_for_it(key, monkeypatch):
-    signed = sign(made(), key[0])
+    signed = sign(issued(), key[0])
     monkeypatch.setitem(sys.modules, "cryptography", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'privselect\[sign\]'"):
         ps.verify(signed)
-    assert ps.verify(made()).holds
+    assert ps.verify(issued()).holds

@@ -185,7 +185,7 @@ def test_bad_usage_is_refused_in_one_line(run, arguments):
 
 
 def test_an_epsilon_below_every_float_is_not_taken_as_zero(run):
-    assert_refused(run("delta", "--mechanism", GAUSSIAN, "--epsilon", "1e-400"), saying="where it is not 0, got '1e-400'")
+    assert_refused(run("delta", "--mechanism", GAUSSIAN, "--epsilon", "1e-400"), saying="if not 0, at least 4.94066e-324, got '1e-400'")
 
 
 @pytest.mark.parametrize("again", [("--delta", "1e-5"), ("--delta=1e-5",), ("--delta", "1e-6")], ids=" ".join)
@@ -195,8 +195,14 @@ def test_an_option_given_twice_is_refused(run, again):
 
 
 def test_a_law_given_as_mechanism_is_called_so(run):
-    assert_refused(run("epsilon", "--mechanism", GEOMETRIC, "--delta", "1e-6"), saying="got the law of K geometric(mean=300)")
-    assert_refused(run("epsilon", "--mechanism", GAUSSIAN, "--count", GAUSSIAN, "--delta", "1e-6"), saying="got the mechanism gaussian(")
+    assert_refused(
+        run("epsilon", "--mechanism", GEOMETRIC, "--delta", "1e-6"),
+        saying="`mechanism` must be a mechanism such as gaussian(sigma=4), got geometric(mean=300)",
+    )
+    assert_refused(
+        run("epsilon", "--mechanism", GAUSSIAN, "--count", GAUSSIAN, "--delta", "1e-6"),
+        saying="`count` must be a law of K such as geometric(mean=30), got gaussian(sigma=4)",
+    )
 
 
 @pytest.mark.parametrize(("option", "text"), LEGAL_EDGES)
@@ -262,8 +268,8 @@ def test_what_is_infinite_or_not_proved_is_null(run):
     ("mechanism", "said"),
     [
         ("approximate(epsilon=1, delta=1e-3)", "infinite"),
-        ("gaussian(sigma=0.001)", "infinite, as far as is proved (at least 59"),
-        ("dpsgd(noise_multiplier=0.001, sampling_probability=0.1, steps=1000)", "infinite, as far as is proved"),
+        ("gaussian(sigma=0.001)", "no finite upper bound is proved (at least 59"),
+        ("dpsgd(noise_multiplier=0.001, sampling_probability=0.1, steps=1000)", "no finite upper bound is proved"),
     ],
 )
 def test_what_is_infinite_is_said_in_words(run, mechanism, said):
@@ -381,7 +387,7 @@ def test_an_answer_that_cannot_be_written_is_one_sentence_and_exit_code_1(words,
             check=False,
             env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
         )
-    assert (done.returncode, done.stderr) == (1, "error: the answer could not be written: No space left on device\n")
+    assert (done.returncode, done.stderr) == (1, "error: the output could not be written: No space left on device\n")
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"], ids=["at the end", "at once"])

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from privselect.certificates.certificate import Certificate, read_time
+from privselect.certificates.certificate import Certificate, parse_time
 from privselect.cli import main
 
 
@@ -37,7 +37,7 @@ def test_the_demonstration_releases_a_model_that_verifies_and_can_be_shown_again
     assert certificate.total.upper <= 3.0
     assert not certificate.draft
     # What is added after the run would tell by its time when the run ended.
-    made = read_time(certificate.made).timestamp()
+    made = parse_time(certificate.issued_at).timestamp()
     assert {place.stat().st_mtime for place in (tmp_path / "demo", *(tmp_path / "demo").iterdir())} == {made}
     assert certificate.run.runs == 1
     assert certificate.bounds.renyi > certificate.bounds.paper > 1.3 * certificate.total.upper

@@ -37,8 +37,8 @@ def test_json_has_the_solved_texts_and_the_interval(capsys):
     assert told["mechanism"].startswith("gaussian(sigma=3.5")
     assert told["count"] == "geometric(mean=30)"
     assert 1.999 < told["epsilon"]["lower"] <= told["epsilon"]["upper"] <= 2
-    assert set(told["instead"]) == {"paper", "renyi", "composition"}
-    assert set(told["trials"]) == {"expected", "quantiles", "probability_of_zero", "chance_of_best"}
+    assert set(told["baselines"]) == {"paper", "renyi", "composition"}
+    assert set(told["trials"]) == {"expected", "quantiles", "probability_of_zero", "success_probability"}
 
 
 def test_a_spinner_turns_where_somebody_watches(capsys, monkeypatch):
@@ -66,7 +66,7 @@ def test_a_plan_is_certified_and_the_certificate_verified_against_it(capsys, tmp
     assert code == 0
     assert out.startswith("DRAFT: not declared")
     told = json.loads(certificate.read_text())
-    assert told["promise"]["epsilon"] == 2
+    assert told["plan"]["epsilon"] == 2
     assert told["total"]["upper"] <= 2
     code, out, _ = run(["verify", certificate, "--plan", plan], capsys)
     assert code == 0
@@ -82,7 +82,7 @@ def test_a_plan_is_certified_and_the_certificate_verified_against_it(capsys, tmp
     [
         (["plan"], "a plan needs --mechanism, --epsilon and --delta, or a plan file, got no --mechanism"),
         ([*ASKED[:5]], "got no --mechanism"),
-        ([*ASKED, "plan.toml"], "a plan is read from a file or made from options"),
+        ([*ASKED, "plan.toml"], "a plan needs either a file or options"),
         (["plan", "nowhere.toml"], "must be a file that can be read"),
         ([*ASKED, "--out", "plan.json"], "`out` must end in .toml"),
         ([*ASKED, "--out", "nowhere/plan.toml"], "`out` must be a file in a folder that exists"),
@@ -93,11 +93,11 @@ def test_a_plan_is_certified_and_the_certificate_verified_against_it(capsys, tmp
         (["certify"], "a certificate needs --mechanism and --delta, or a plan file, got no --mechanism"),
         (
             ["certify", "plan.toml", "--unit", "one person"],
-            "a plan file says all that is promised and declared, got 'plan.toml' and --unit",
+            "a plan file contains all terms and declarations, got 'plan.toml' and --unit",
         ),
         (["certify", "nowhere.toml"], "must be a file that can be read"),
-        (["epsilon", "--mechanism", "gaussian(sigma=?)", "--delta", "1e-6"], "a ? can be solved for by `privselect plan` alone"),
-        (["epsilon", "--mechanism", "gaussian(sigma=4)", "--count", "fixed(k=?)", "--delta", "1e-6"], "a ? can be solved for by"),
+        (["epsilon", "--mechanism", "gaussian(sigma=?)", "--delta", "1e-6"], "only `privselect plan` accepts a ?"),
+        (["epsilon", "--mechanism", "gaussian(sigma=4)", "--count", "fixed(k=?)", "--delta", "1e-6"], "only `privselect plan` accepts a ?"),
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_code_2(arguments, said, capsys, tmp_path, monkeypatch):

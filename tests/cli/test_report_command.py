@@ -70,7 +70,7 @@ def test_the_plan_and_the_key_are_held_against_it(capsys, file, tmp_path):
     ("arguments", "said"),
     [
         (["missing.json"], "the certificate must be a file that can be read, got 'missing.json'"),
-        (["empty"], "a folder of a release must hold certificate.json, got 'empty'"),
+        (["empty"], "a release folder must contain certificate.json, got 'empty'"),
         (["bad.json"], "the certificate is not JSON"),
         (["c.json", "--out", "empty"], "`out` must be a file, got the directory 'empty'"),
         (["c.json", "--out", "nowhere/page.html"], "`out` must be a file in a folder that exists"),
@@ -93,7 +93,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(capsys, monkeypatch, file, arg
     (folder / "bad.json").write_text("bad")
     (folder / "c.html").write_bytes(file.read_bytes())
     if "closed/page.html" in arguments:  # who is root may write into any folder, so the disk is full instead
-        monkeypatch.setattr("privselect.report.write.write_whole", full)
+        monkeypatch.setattr("privselect.report.write.atomic_write", full)
     before = sorted(folder.rglob("*"))
     code, out, err = run(capsys, "report", *arguments)
     assert (code, out) == (2, "")

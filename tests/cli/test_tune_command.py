@@ -68,7 +68,7 @@ def test_every_kind_of_field_is_read_and_the_certificate_is_of_the_plan(project,
     project.edit(old, new)
     code, _, err = project.tune()
     assert (code, err) == (0, "")
-    assert certificate_of(project)["promise_hash"] == read_plan("plan.toml").promise().digest()
+    assert certificate_of(project)["plan_hash"] == read_plan("plan.toml").terms().digest()
 
 
 def test_the_plan_still_serves_the_other_commands(project):
@@ -89,7 +89,7 @@ def test_a_noisy_count_is_read_and_its_words_are_those_of_the_plan(project, hold
     code, out, err = project.tune()
     assert (code, err) == (0, "")
     assert re.search(r"^score +-?\d+\.0$", out, flags=re.MULTILINE)
-    assert certificate_of(project)["promise_hash"] == read_plan("plan.toml").promise().digest()
+    assert certificate_of(project)["plan_hash"] == read_plan("plan.toml").terms().digest()
     assert "plus noise: discrete_gaussian(sigma=8" in certificate_of(project)["statement"]
 
 
@@ -97,7 +97,7 @@ def test_a_law_with_no_trial_releases_the_fallback(project):
     project.edit("geometric(mean=3)", "finite({0: 1000000000, 1: 1})")  # one trial in a billion runs of this test
     code, out, err = project.tune()
     assert (code, err) == (0, "")
-    assert out.startswith("released   the fallback: no trial was drawn or all failed")
+    assert out.startswith("released   the fallback: no trial was drawn or all trials failed")
     none = (project.folder / "release").rename(project.folder / "none")
     project.edit("finite({0: 1000000000, 1: 1})", "geometric(mean=3)")
     project.edit('synthetic = "toy_run:synthetic"\n', "")
@@ -171,7 +171,7 @@ def test_of_ids_that_fail_only_the_type_is_seen(project):
     project.edit('score = "public"', 'score = { correct = "toy_run:correct", sigma = 8, fraction = "1/5", ids = "toy_run:bad_ids" }')
     assert "`score.ids` must be a function that succeeds, got ValueError" in project.refused()
     project.edit("toy_run:bad_ids", "number")  # data has no such column
-    assert "the run ended with IndexError, whose text is not shown" in project.refused("--out", "elsewhere")
+    assert "the run ended with IndexError. Its text is not shown" in project.refused("--out", "elsewhere")
 
 
 # -- the dry run ----------------------------------------------------------------------------------------------------------------
@@ -185,7 +185,7 @@ def test_a_dry_run_shows_everything_and_touches_nothing(project):
     assert out.count("in a trial SECRET-PRINT") == 4
     line = r"^trial \d: rate = .*, layers = \d: score -?[\d.]+, \d+\.\d{3} s, \d+ bytes exported$"
     assert len(re.findall(line, out, flags=re.MULTILINE)) == 3
-    assert out.endswith("nothing private was touched, no ledger was begun, nothing is released\n")
+    assert out.endswith("no private data was used, no ledger was created, nothing is released\n")
     assert "note" not in out
     assert project.files() == before
 
@@ -229,7 +229,7 @@ def test_a_dry_run_of_a_module_that_breaks_shows_where(project):
 
 
 def test_a_dry_run_needs_synthetic_data_and_tells_no_json(project):
-    assert "--json tells what was released" in project.refused("--dry-run", "--json")
+    assert "--json prints a release" in project.refused("--dry-run", "--json")
     project.edit('synthetic = "toy_run:synthetic"\n', "")
     assert "a dry run needs `synthetic` in [tune]" in project.refused("--dry-run")
 

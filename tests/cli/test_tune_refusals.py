@@ -8,7 +8,7 @@ import pytest
 
 from privselect.counts import Geometric
 from privselect.planning.plan_file import read_plan
-from privselect.tuning.randomness.key_derivation import Stream, derived
+from privselect.tuning.randomness import Stream, derive_key
 from privselect.tuning.tune import _seeded
 
 SOON = (datetime.now(UTC) + timedelta(seconds=30)).isoformat()
@@ -23,7 +23,7 @@ BAD = {
     "score missing": ('score = "public"\n', "", "`tune`: `score` is missing"),
     "out missing": ('out = "release"\n', "", "a run needs a folder for its release, `out` in [tune] or --out, got none"),
     "count missing": ('count = "geometric(mean=3)"\n', "", "a run needs `count` in its plan, the law of K"),
-    "open": ("sigma=4", "sigma=?", "the plan must have no ? left: solve for it with `privselect plan plan.toml --out FILE`"),
+    "open": ("sigma=4", "sigma=?", "the plan must not contain a ?: solve for it with `privselect plan plan.toml --out FILE`"),
     "unknown key": (SERIAL, 'colour = "red"', "`tune`: `colour` is no field that is known here"),
     "no space": ("[space]\n", "[tune.fallback]\n", "a plan must be TOML"),
     "empty space": ('rate = { log_uniform = [0.01, 1] }\nlayers = { choice = [1, 2], weights = ["1/3", "2/3"] }', "", "at least one hyper"),
@@ -69,10 +69,10 @@ BAD = {
     ),
     "fallback without export": ('export = "arrays"\n', "", "`fallback` must be None where nothing is exported"),
     "executor": (SERIAL, 'executor = "threads"', "`executor` must be one of serial, processes, dask, ray, got 'threads'"),
-    "seed_bits": (SERIAL, f"{SERIAL}\nseed_bits = 0", "`seed_bits` must be a whole number >= 1 and <= 128, got 0"),
+    "seed_bits": (SERIAL, f"{SERIAL}\nseed_bits = 0", "`seed_bits` must be an integer >= 1 and <= 128, got 0"),
     "timeout": (SERIAL, f"{SERIAL}\ntimeout = -1", "`timeout` must be in (0, inf), got -1"),
     "memory_limit": (SERIAL, f"{SERIAL}\nmemory_limit = 1000000000", "`memory_limit` must be None with the executor serial"),
-    "losses": (SERIAL, f"{SERIAL}\nlosses = -1", "`losses` must be a whole number >= 0"),
+    "losses": (SERIAL, f"{SERIAL}\nlosses = -1", "`losses` must be an integer >= 0"),
     "deadline": (SERIAL, f'{SERIAL}\ndeadline = "soon"', "`tune`: `deadline` must be a valid number, got 'soon'"),
     "constant_work": (SERIAL, f"{SERIAL}\nconstant_work = true", "`constant_work` needs a law of K with a largest K"),
     "release_at without cap": (SERIAL, f"{SERIAL}\nrelease_at = {LATE}\ntimeout = 1", "`release_at` needs a law of K with a largest K"),
@@ -252,7 +252,7 @@ def test_a_released_plan_is_run_again_only_where_asked_for_and_the_certificate_c
     assert len(project.ledgers) == 2
     certificate = json.loads((project.folder / "second/certificate.json").read_text())
     assert certificate["run"]["runs"] == 2
-    assert certificate["promise_hash"] == read_plan("plan.toml").promise().digest()
+    assert certificate["plan_hash"] == read_plan("plan.toml").terms().digest()
     assert "This is about 2 runs of a plan" in certificate["statement"]
     assert "and kept secret, 2 times on the same data, is" in certificate["statement"]
     assert {name: project.files()[name] for name in first if name != "plan.toml"} == {
@@ -276,7 +276,7 @@ def test_a_second_coordinator_is_refused_while_the_first_goes_on(project):
 
 
 def seed_of_two_trials():
-    return next(seed for seed in range(100) if Geometric(mean=3).sample(Stream(derived(_seeded(seed, 1), "count"))) == 2)
+    return next(seed for seed in range(100) if Geometric(mean=3).sample(Stream(derive_key(_seeded(seed, 1), "count"))) == 2)
 
 
 def same_as_whole(project, seed):

@@ -18,7 +18,7 @@ from privselect._util.random_bits import uniform_below
 from privselect.counts import Binomial, Finite, Fixed, Geometric, Logarithmic, NegativeBinomial, Poisson
 from privselect.counts.capped import _log_kept
 from privselect.counts.sampling import sampler
-from privselect.counts.sampling.interval_arithmetic import Precision
+from privselect.counts.sampling.interval_arithmetic import IntervalArithmetic
 from privselect.counts.sampling.sampler import Sampler
 
 DRAWS = int(os.environ.get("PRIVSELECT_DRAWS", "100000"))
@@ -254,7 +254,7 @@ def test_far_weights_are_enclosed(law, k):
 def test_log_gamma_is_enclosed():
     """Gamma(n) is a factorial, Gamma(n + 1/2) one times a power of pi: their ratios to Gamma(1) and Gamma(1/2) are rational."""
     for digits in (12, 40, 150):
-        arithmetic = Precision(digits)
+        arithmetic = IntervalArithmetic(digits)
         for x, start, product in ((Fraction(30), Fraction(1), math.factorial(29)), (Fraction(41, 2), Fraction(1, 2), None)):
             wanted = Fraction(product) if product else math.prod((start + i for i in range(int(x - start))), start=Fraction(1))
             low, high = arithmetic.exp(arithmetic.minus(arithmetic.log_gamma(x), arithmetic.log_gamma(start)))

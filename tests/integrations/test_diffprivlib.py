@@ -297,7 +297,7 @@ def test_a_run_over_epsilon_and_a_continuous_parameter_has_the_exact_mixture_and
     space = {"epsilon": ps.Choice([1, 2]), "var_smoothing": ps.LogUniform(1e-6, 1)}
     release = tuned(estimator, space)
     trial = ps.parse("mixture(1/2*pure(epsilon=2, neighbours=replace_one), 1/2*pure(epsilon=4, neighbours=replace_one))")
-    assert ps.parse(release.certificate.promise.mechanism) == trial
+    assert ps.parse(release.certificate.plan.mechanism) == trial
     assert release.certificate.total.upper == pytest.approx(ps.Selection(trial, ps.Geometric(mean=3)).epsilon_at(1e-6).upper, rel=1e-3)
     assert set(diffprivlib_mechanism(estimator).notes) <= set(release.certificate.run.notes)
     assert accountant.total() == (0, 0)  # another number would tell K
@@ -313,7 +313,7 @@ def test_a_continuous_epsilon_is_not_taken_for_the_one_of_the_estimator(models):
     with pytest.raises(ParameterError, match="is not certain to cover"):
         tuned(estimator, space, mechanism=pure(1.5), mechanism_of=diffprivlib_mechanism(estimator))
     release = tuned(estimator, space, mechanism=pure(2), mechanism_of=diffprivlib_mechanism(estimator))
-    assert ps.parse(release.certificate.promise.mechanism) == pure(2)
+    assert ps.parse(release.certificate.plan.mechanism) == pure(2)
     assert set(diffprivlib_mechanism(estimator).notes) <= set(release.certificate.run.notes)
 
 
@@ -324,7 +324,7 @@ SEARCH = {"count": ps.Geometric(mean=3), "validation": (X, Y), "delta": 1e-6, "l
 
 def test_a_search_knows_what_its_estimator_leaks_and_says_what_that_rests_on(models):
     search = PrivateSearch(models.GaussianNB(epsilon=0.3, bounds=(-1, 1)), {"var_smoothing": [1e-9, 1e-2]}, **SEARCH).fit(X, Y)
-    assert ps.parse(search.certificate_.promise.mechanism) == pure(0.5)
+    assert ps.parse(search.certificate_.plan.mechanism) == pure(0.5)
     assert set(NOTES) <= set(search.certificate_.run.notes)
     with pytest.raises(ParameterError, match="is not certain to cover"):
         PrivateSearch(models.GaussianNB(bounds=(0, 1)), {"var_smoothing": [1e-9]}, mechanism=pure(1), **SEARCH).fit(X, Y)

@@ -116,7 +116,7 @@ def test_an_optimistic_loss_distribution_is_refused():
         (lambda: mechanism_from_pld(3), "`pld` must be a PrivacyLossDistribution of dp-accounting, got 3"),
         (
             lambda: mechanism_from_pld(losses.identity(), compositions=0),
-            "`compositions` must be a whole number >= 1 and <= 1000000000, got 0",
+            "`compositions` must be an integer >= 1 and <= 1000000000, got 0",
         ),
         (
             lambda: mechanism_from_pld(losses.PrivacyLossDistribution.create_from_rounded_probability({0: math.nan}, 0.0, 0.1)),

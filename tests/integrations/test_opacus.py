@@ -70,8 +70,8 @@ def test_an_unknown_accountant_is_refused():
         ([(0.0, 0.01, 5)], "`noise_multiplier` must be in (0, inf), got 0.0"),
         ([(math.nan, 0.01, 5)], "`noise_multiplier` must be in (0, inf), got nan"),
         ([(1.1, 1.5, 5)], "`sample_rate` must be in (0, 1], got 1.5"),
-        ([(1.1, 0.01, 0)], "`num_steps` must be a whole number >= 1 and <= 1000000000, got 0"),
-        ([(1.1, 0.01, 2.5)], "`num_steps` must be a whole number >= 1 and <= 1000000000, got 2.5"),
+        ([(1.1, 0.01, 0)], "`num_steps` must be an integer >= 1 and <= 1000000000, got 0"),
+        ([(1.1, 0.01, 2.5)], "`num_steps` must be an integer >= 1 and <= 1000000000, got 2.5"),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_one_sentence(history, sentence):

@@ -19,8 +19,8 @@ import privselect as ps
 from privselect.errors import AbortedError, MissingExtraError, ParameterError
 from privselect.integrations import OpacusTrial
 from privselect.integrations.opacus import violation_messages
-from privselect.tuning.plan_violation import Breach
-from privselect.tuning.randomness.trial_randomness import Randomness
+from privselect.tuning.plan_violation import PlanViolation
+from privselect.tuning.randomness import Randomness
 
 SEEDS = [bytes([number]) * 32 for number in range(1, 5)]
 SPACE = {"unused": ps.Uniform(0, 1)}
@@ -196,7 +196,7 @@ class TestBreaches:
         for name, several in trainers.BREACHES.items():
             for train in several:
                 for seed in SEEDS[:2]:
-                    with pytest.raises(Breach) as caught:
+                    with pytest.raises(PlanViolation) as caught:
                         trial_of(trainers, train)({}, trainers.records(), Randomness(seed))
                     assert caught.value.sentence == getattr(violation_messages, name), train
 
@@ -206,7 +206,7 @@ class TestBreaches:
 
     def test_a_plan_that_goes_wrong_in_the_trial(self, trainers):
         for plan in (lambda candidate: candidate["missing"], lambda _: ps.Gaussian(sigma=4)):
-            with pytest.raises(Breach) as caught:
+            with pytest.raises(PlanViolation) as caught:
                 trial_of(trainers, trainers.plain, plan)({}, trainers.records(), Randomness(SEEDS[0]))
             assert caught.value.sentence == violation_messages.PLAN
 
@@ -215,10 +215,10 @@ class TestBreaches:
 
         from privselect.integrations.opacus.session import _noise_generator
 
-        with pytest.raises(Breach) as caught:
+        with pytest.raises(PlanViolation) as caught:
             trial_of(trainers, trainers.plain, device="cuda")({}, trainers.records(), Randomness(SEEDS[0]))
         assert caught.value.sentence == violation_messages.DEVICE
-        with pytest.raises(Breach) as caught:
+        with pytest.raises(PlanViolation) as caught:
             _noise_generator(Randomness(SEEDS[0]), torch.device("cuda"))
         assert caught.value.sentence == violation_messages.SEED
 
@@ -272,10 +272,10 @@ class TestDescribed:
         [
             ({"train": 3}, "`train` must be a function of (candidate, data, private), got 3"),
             ({"plan": "dpsgd"}, "`plan` must be a DPSGD, or a function of the candidate that returns one, got 'dpsgd'"),
-            ({"records": 0}, "`records` must be a whole number >= 1 and <= 1000000000000, got 0"),
+            ({"records": 0}, "`records` must be an integer >= 1 and <= 1000000000000, got 0"),
             ({"records": 4}, "`plan` must expect at least one record in a batch, sampling_probability * records >= 1, got 0.2 * 4"),
             ({"device": "tpu"}, "`device` must be cpu, cuda or one such as cuda:1, got 'tpu'"),
-            ({"threads": 0}, "`threads` must be a whole number >= 1 and <= 1024, got 0"),
+            ({"threads": 0}, "`threads` must be an integer >= 1 and <= 1024, got 0"),
         ],
     )
     def test_what_makes_no_sense_is_refused_in_one_sentence(self, trainers, fields, sentence):
@@ -287,7 +287,7 @@ class TestDescribed:
     def test_the_certificate_says_what_is_not_covered(self, trainers):
         objective = trial_of(trainers, trainers.plain)
         release = tuned(trainers, objective)
-        assert release.certificate.promise.mechanism == str(trainers.PLAN)
+        assert release.certificate.plan.mechanism == str(trainers.PLAN)
         notes = " ".join(release.certificate.run.notes)
         for words in ("not hardened", "no cryptographic generator", "60 records", "mean of one term for each record", "is not checked"):
             assert words in notes
@@ -359,10 +359,10 @@ def train_digits(test, candidate, data, private):
 
 @pytest.mark.opacus
 def test_digits_are_learned_within_the_budget(capsys):
-    from privselect.tuning import demo_data
+    from privselect.tuning import demo
 
     began = time.perf_counter()
-    data = demo_data.load()
+    data = demo.load_digits()
     private, test = ((part.features.astype(np.float32), part.labels) for part in (data.private, data.test))
     count = ps.Poisson(mean=6)
     plans = digits_plan((64, 128, 256), 1400, count)
@@ -386,5 +386,5 @@ def test_digits_are_learned_within_the_budget(capsys):
         print(f"\naccuracy {release.score:.3f}, epsilon {release.certificate.total.upper:.4f}, {seconds:.0f} s")  # noqa: T201
     assert release.score >= 0.85
     assert release.certificate.total.upper <= 3
-    assert release.certificate.promise.mechanism.startswith("mixture(")
+    assert release.certificate.plan.mechanism.startswith("mixture(")
     assert release.artifact["0.weight"].shape == (32, 64)

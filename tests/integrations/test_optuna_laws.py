@@ -13,8 +13,8 @@ from scipy import stats
 from privselect.integrations.optuna.distributions import LogInteger, Steps, distribution_of, law_of
 from privselect.integrations.optuna.trial import PrivateTrial
 from privselect.integrations.optuna.unsupported import NoLawError
-from privselect.tuning.randomness.key_derivation import Stream, derived
-from privselect.tuning.randomness.trial_randomness import Randomness
+from privselect.tuning.randomness import Stream, derive_key
+from privselect.tuning.randomness import Randomness
 from privselect.tuning.space import Choice, Integer, LogUniform, Suggest, Uniform
 
 DRAWS = 1500
@@ -36,7 +36,7 @@ REAL = {
 
 
 def a_trial(number=0):
-    return PrivateTrial(Suggest(Stream(derived(bytes(32), "candidate", number)), any_name=True), Randomness(bytes(32)))
+    return PrivateTrial(Suggest(Stream(derive_key(bytes(32), "candidate", number)), any_name=True), Randomness(bytes(32)))
 
 
 def private(suggest, draws=DRAWS):
@@ -121,7 +121,7 @@ def test_steps_are_those_of_optuna_from_end_to_end(ends):
     last = law.count - 1
     assert law.draw(Bits(0)) == ends[0]
     assert law.draw(Bits(last)) == pytest.approx(ends[1], rel=1e-12)
-    distribution = distribution_of(law.plain())
+    distribution = distribution_of(law.as_dict())
     assert isinstance(distribution, IntDistribution if isinstance(ends[0], int) else FloatDistribution)
     assert all(distribution._contains(law.draw(Bits(index))) for index in {0, last // 3, last // 2, last})
 

@@ -14,7 +14,7 @@ from privselect.integrations import PrivateStudy
 from privselect.integrations.optuna.objective import OptunaObjective
 from privselect.integrations.optuna.trial import PrivateTrial
 from privselect.integrations.optuna.unsupported import NO_LAW, OF_OPTIMIZE, OF_RESULT, OF_TRIAL, SEVERAL, WithheldError
-from privselect.tuning.trial import Work, perform
+from privselect.tuning.trial import TrialSetup, run_trial
 
 SETTING = {"count": ps.Geometric(mean=12), "mechanism": ps.Gaussian(sigma=4), "delta": 1e-6, "score": "public"}
 
@@ -65,7 +65,7 @@ def test_the_release_is_that_of_a_plain_run_with_the_same_secret(direction, seed
     assert study.best_params == expected.candidate
     assert study.best_value == sign * expected.score
     assert study.best_trial.user_attrs["model"] == expected.artifact
-    assert study.release.laws == {name: law.plain() for name, law in laws.items()}
+    assert study.release.distributions == {name: law.as_dict() for name, law in laws.items()}
     assert study.certificate.total == expected.certificate.total
 
 
@@ -93,7 +93,7 @@ def test_the_best_trial_is_a_frozen_one_without_a_trace_of_the_others(released):
     assert (best.number, best.state) == (0, optuna.trial.TrialState.COMPLETE)
     assert best.value == study.best_value == parabola(best) >= 0
     assert best.duration.total_seconds() == 0  # it begins and ends with the certificate
-    assert best.datetime_start.isoformat() in study.certificate.made
+    assert best.datetime_start.isoformat() in study.certificate.issued_at
     assert (best.user_attrs, best.system_attrs, best.intermediate_values) == ({}, {}, {})
     assert best.distributions == {"x": optuna.distributions.FloatDistribution(-10, 10)}
     assert study.direction == optuna.study.StudyDirection.MINIMIZE
@@ -145,7 +145,7 @@ FAILING = {
 
 def one_trial(objective):
     """As a worker runs it."""
-    return perform(Work(OptunaObjective(objective, -1), None, suggested=True), {"stream": bytes(32).hex()}, bytes(32))
+    return run_trial(TrialSetup(OptunaObjective(objective, -1), None, suggested=True), {"stream": bytes(32).hex()}, bytes(32))
 
 
 @pytest.mark.parametrize("kind", FAILING)
@@ -294,7 +294,7 @@ def test_what_the_objective_says_of_itself_is_held_against_the_mechanism():
     with pytest.raises(ParameterError, match="`mechanism` must cover what the objective says that it runs"):
         run(Objective())
     study = run(Objective(), mechanism=None)
-    assert study.certificate.promise.mechanism == "gaussian(sigma=2)"
+    assert study.certificate.plan.mechanism == "gaussian(sigma=2)"
     assert "a word of the trainer" in study.certificate.run.notes
     assert any("a seed that is fixed inside the objective" in note for note in study.certificate.run.notes)
     assert any("the search space is what the objective asks for" in note for note in study.certificate.run.notes)
@@ -428,7 +428,7 @@ def test_the_kind_of_score_must_be_said(score):
 
 @pytest.mark.parametrize("n_jobs", [0, -2, 1.5, "all"])
 def test_a_number_of_jobs_that_is_none_is_refused(n_jobs):
-    with pytest.raises(ParameterError, match="`n_jobs` must be a whole number"):
+    with pytest.raises(ParameterError, match="`n_jobs` must be an integer"):
         a_study().optimize(parabola, n_jobs=n_jobs)
 
 

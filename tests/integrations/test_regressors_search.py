@@ -13,9 +13,9 @@ from sklearn.preprocessing import Normalizer
 import privselect as ps
 from privselect.errors import ParameterError
 from privselect.integrations import AdaSSPRegressor, HoldOut, OPSPTRRegressor, OPSRegressor, PrivateSearch, SSPRegressor, sized_for_search
-from privselect.integrations.sklearn import pickling
+from privselect.integrations.sklearn import seeds
 from privselect.integrations.sklearn.seeds import bits_of, own_names, seed, seeds_of
-from privselect.tuning.randomness.trial_randomness import Randomness
+from privselect.tuning.randomness import Randomness
 
 RNG = np.random.default_rng(2)
 X = RNG.normal(size=(2100, 3))
@@ -134,10 +134,10 @@ def test_the_seed_of_a_trial_is_a_whole_state_and_does_not_leave():
         seed(trial, source)
         assert isinstance(trial.insecure_seed, np.random.RandomState)
         states.append(trial.insecure_seed.get_state()[1])
-        released = pickle.loads(pickling.to_bytes(trial.fit(X, Y)))  # noqa: S301
+        released = pickle.loads(seeds.to_bytes(trial.fit(X, Y)))  # noqa: S301
         assert released.insecure_seed is None
     assert not np.array_equal(*states)
-    assert pickle.loads(pickling.to_bytes(regressor)).insecure_seed is None  # noqa: S301 - nor a number
+    assert pickle.loads(seeds.to_bytes(regressor)).insecure_seed is None  # noqa: S301 - nor a number
 
 
 def test_a_seed_is_not_searched():

@@ -27,9 +27,9 @@ from privselect.errors import AbortedError, LedgerError, ParameterError
 from privselect.integrations import HoldOut, PrivateSearch, PrivateSoftmax
 from privselect.integrations.sklearn import distributions
 from privselect.integrations.sklearn.input_checks import read_columns
-from privselect.integrations.sklearn.pickling import from_bytes, to_bytes
+from privselect.integrations.sklearn.seeds import from_bytes, to_bytes
 from privselect.integrations.sklearn.validation import record_ids
-from privselect.tuning.randomness.key_derivation import Stream, derived
+from privselect.tuning.randomness import Stream, derive_key
 
 pytestmark = pytest.mark.usefixtures("once")
 RNG = np.random.default_rng(11)
@@ -80,8 +80,8 @@ def test_a_distribution_is_privselects_own_where_there_is_one(given, law):
 @pytest.mark.parametrize("given", [stats.norm(3, 2), stats.expon(scale=5.0), stats.poisson(mu=4), stats.loguniform(1, 2, loc=3)])
 def test_any_other_frozen_distribution_is_drawn_from_all_bits(given):
     law = distributions.read_law("rate", given)
-    drawn = [law.draw(Stream(derived(bytes(32), "look", number))) for number in range(2000)]
-    assert drawn[:5] == [law.draw(Stream(derived(bytes(32), "look", number))) for number in range(5)]
+    drawn = [law.draw(Stream(derive_key(bytes(32), "look", number))) for number in range(2000)]
+    assert drawn[:5] == [law.draw(Stream(derive_key(bytes(32), "look", number))) for number in range(5)]
     assert {type(value) for value in drawn} <= {int, float}
     # The mean within 6 standard errors; false alarm 2e-9.
     assert abs(np.mean(drawn) - given.mean()) < 6 * given.std() / 2000**0.5
@@ -116,7 +116,7 @@ def test_a_space_that_makes_no_sense_is_refused(space, sentence):
 
 
 def mechanism_of(fitted):
-    return fitted.certificate_.promise.mechanism
+    return fitted.certificate_.plan.mechanism
 
 
 def test_the_estimators_own_mechanism_is_accounted_for():
@@ -179,7 +179,7 @@ def test_a_public_validation_takes_any_score():
     fitted = search(validation=(X[:50], Y[:50]), scoring="neg_log_loss").fit(X, Y)
     assert fitted.best_score_ == pytest.approx(fitted.score(X[:50], Y[:50]))
     assert fitted.best_score_ < 0
-    assert "public data" in fitted.certificate_.promise.declared.score
+    assert "public data" in fitted.certificate_.plan.declared.score
 
 
 def within(estimator, features, targets):

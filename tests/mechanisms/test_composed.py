@@ -73,9 +73,9 @@ def test_one_part_once_is_that_part(part):
 @pytest.mark.parametrize("part", PARTS, ids=str)
 def test_so_many_times_is_so_many_parts(part):
     together, apart = composed(part, times=3), composed(part, part, part)
-    assert together.as_parts() == apart.as_parts()
+    assert together.composition_steps() == apart.composition_steps()
     nested = composed(composed(part, part), part)
-    assert nested.as_parts() == together.as_parts()
+    assert nested.composition_steps() == together.composition_steps()
     ours, theirs = together.epsilon_at(DELTAS), nested.epsilon_at(DELTAS)
     assert (ours.lower.tolist(), ours.upper.tolist()) == (theirs.lower.tolist(), theirs.upper.tolist())
 
@@ -84,7 +84,7 @@ def test_so_many_times_is_so_many_parts(part):
 def test_three_in_two_rounds_are_three_at_once(part):
     """The first two as one step, by the pairs of their composition."""
     (two,), (three,) = composed(part, times=2).brackets, composed(part, times=3).brackets
-    again = ps.pairs.compose.compose([(ps.pairs.compose.Step(two), 1), (part.as_step(), 1)])
+    again = ps.pairs.compose.compose([(ps.pairs.compose.CompositionStep(two), 1), (part.composition_step(), 1)])
     for delta in DELTAS:
         assert again.upper.epsilon_at(delta, side=1) >= max(low.epsilon_at(delta, side=-1) for low in three.lowers)
         assert three.upper.epsilon_at(delta, side=1) >= max(low.epsilon_at(delta, side=-1) for low in again.lowers)
@@ -177,7 +177,7 @@ def test_parts_that_disagree_on_the_neighbours_are_refused():
     assert composed(GAUSSIAN, replacing).neighbours == REPLACE_ONE
 
 
-TIMES = "`times` must be a whole number >= 1 and <= 1000000000"
+TIMES = "`times` must be an integer >= 1 and <= 1000000000"
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import privselect as ps
-from privselect.certificates.run_metadata import Run
+from privselect.certificates.model import RunMetadata
 from privselect.errors import NeighbourError, ParameterError
 from privselect.integrations import pld_from_mechanism
 from privselect.mechanisms.neighbours import ADD_REMOVE, REPLACE_ONE
 from privselect.pairs import Bracket, DominatingPair
-from privselect.pairs.envelope import above_all
+from privselect.pairs.envelope import envelope
 from privselect.selection.compare import BOUNDS
 from selection.orders import exact, worst_of
 
@@ -36,7 +36,7 @@ class Given(ps.Mechanism):
     text_name = "given"
     first: Bracket
 
-    def _make_brackets(self):
+    def _make_brackets(self, _accuracy):
         return (self.first,) if self.first.direction == "both" else (self.first, self.first.reverse)
 
 
@@ -190,7 +190,7 @@ def test_a_pair_above_random_pairs_is_their_maximum():
     rng = np.random.default_rng(5)
     for _ in range(100):
         given = [small([1, *rng.integers(0, 9, 3).tolist()], [*rng.integers(0, 9, 3).tolist(), 1]) for _ in range(int(rng.integers(2, 5)))]
-        pair = above_all([mechanism.brackets[0].upper for _, mechanism in given])
+        pair = envelope([mechanism.brackets[0].upper for _, mechanism in given])
         for epsilon in rng.uniform(-3.0, 3.0, 8).tolist():
             true = max(one_order(laws, epsilon) for laws, _ in given)
             assert true <= pair.hockey_stick(epsilon, side=1) <= true + 1e-10  # rounding of the slopes between close knots
@@ -328,7 +328,7 @@ def test_the_text_says_it_all(text):
 # -- certificates and plans --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("run", [None, pytest.param(Run(runs=2), marks=pytest.mark.slow)], ids=["plan", "two runs"])
+@pytest.mark.parametrize("run", [None, pytest.param(RunMetadata(runs=2), marks=pytest.mark.slow)], ids=["plan", "two runs"])
 def test_a_certificate_says_what_the_split_must_be(run):
     certificate = ps.certify("disjoint(gaussian(sigma=4), pure(epsilon=0.8))", "geometric(mean=10)", delta=1e-6, run=run)
     assert ps.verify(certificate.to_json()).holds
@@ -346,7 +346,7 @@ def test_a_plan_solves_for_a_number_inside():
     text, count = f"disjoint({training}, discrete_gaussian(sigma=30))", ps.Geometric(mean=10)
     plan = ps.plan(text.format("?"), count, epsilon=2, delta=1e-6)
     assert plan.mechanism == ps.parse(text.format(plan.value))
-    assert plan.cost == plan.whole.epsilon_at(1e-6) == ps.Selection(plan.mechanism.parts[0], count).epsilon_at(1e-6)
+    assert plan.cost == plan.selection.epsilon_at(1e-6) == ps.Selection(plan.mechanism.parts[0], count).epsilon_at(1e-6)
     assert plan.cost.upper <= 2.0 < ps.Selection(ps.parse(text.format(0.999 * plan.value)), count).epsilon_at(1e-6).upper
     with pytest.raises(ParameterError, match="noise_multiplier"):  # the other part alone is too much
         ps.plan(text.replace("sigma=30", "sigma=1").format("?"), count, epsilon=2, delta=1e-6)

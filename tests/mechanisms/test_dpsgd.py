@@ -126,7 +126,7 @@ def test_it_agrees_with_dp_accounting(sigma, rate, steps):
 @pytest.mark.parametrize(
     ("name", "value", "allowed"),
     [
-        *(("steps", value, "a whole number >= 1 and <= 1000000000") for value in (0, -1, 1.5, 1e18, 10**18, math.nan, math.inf, True, "3")),
+        *(("steps", value, "an integer >= 1 and <= 1000000000") for value in (0, -1, 1.5, 1e18, 10**18, math.nan, math.inf, True, "3")),
         *(("sampling_probability", value, "in (0, 1]") for value in (0, -0.1, 1.5, math.nan)),
         *(("noise_multiplier", value, "in (0, inf)") for value in (0, -1, math.nan, math.inf)),
     ],

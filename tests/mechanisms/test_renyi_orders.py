@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import privselect as ps
 from privselect.errors import ParameterError
-from privselect.mechanisms.renyi_to_dp import lem_rdp_to_dp, renyi_to_delta
+from privselect.mechanisms.renyi import lem_rdp_to_dp, renyi_to_delta
 
 DIGITS = 40
 SENTENCE = "`orders` must be pairs (alpha, epsilon) such as ((2, 0.1), (10, 0.6))"

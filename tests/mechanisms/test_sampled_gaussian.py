@@ -123,9 +123,9 @@ def test_next_to_no_noise():
     [
         (lambda: ps.SampledGaussian(1, 11, 10), "`batch_size` must be at most `records`, got 11 of 10"),
         (lambda: ps.SampledGaussian(0, 1, 10), "`noise_multiplier` must be in (0, inf), got 0"),
-        (lambda: ps.SampledGaussian(1, 0, 10), "`batch_size` must be a whole number >= 1 and <= 1000000000000000, got 0"),
-        (lambda: ps.SampledGaussian(1, 2.5, 10), "`batch_size` must be a whole number >= 1 and <= 1000000000000000, got 2.5"),
-        (lambda: ps.SampledGaussian(1, 2, "10"), "`records` must be a whole number >= 1 and <= 1000000000000000, got '10'"),
+        (lambda: ps.SampledGaussian(1, 0, 10), "`batch_size` must be an integer >= 1 and <= 1000000000000000, got 0"),
+        (lambda: ps.SampledGaussian(1, 2.5, 10), "`batch_size` must be an integer >= 1 and <= 1000000000000000, got 2.5"),
+        (lambda: ps.SampledGaussian(1, 2, "10"), "`records` must be an integer >= 1 and <= 1000000000000000, got '10'"),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_one_sentence(make, sentence):

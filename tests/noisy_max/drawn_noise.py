@@ -6,15 +6,15 @@ import numpy as np
 from scipy.special import gammaincc
 from scipy.stats import gumbel_r, laplace, norm
 
-from privselect.noisy_max.accounting.densities import Shape
+from privselect.noisy_max.sampling.rejection_sampler import Density
 
 CDF = {
-    Shape.NORMAL: norm.cdf,
-    Shape.LAPLACE: laplace.cdf,
-    Shape.EXPONENTIAL: lambda z: -np.expm1(-np.maximum(z, 0.0)),
-    Shape.GUMBEL: gumbel_r.cdf,
+    Density.NORMAL: norm.cdf,
+    Density.LAPLACE: laplace.cdf,
+    Density.EXPONENTIAL: lambda z: -np.expm1(-np.maximum(z, 0.0)),
+    Density.GUMBEL: gumbel_r.cdf,
 }
-TAIL = {Shape.NORMAL: norm.sf, Shape.LAPLACE: laplace.sf, Shape.EXPONENTIAL: lambda z: np.exp(-z), Shape.GUMBEL: gumbel_r.sf}
+TAIL = {Density.NORMAL: norm.sf, Density.LAPLACE: laplace.sf, Density.EXPONENTIAL: lambda z: np.exp(-z), Density.GUMBEL: gumbel_r.sf}
 
 
 def seeded(seed):
@@ -40,9 +40,9 @@ def placed(staircase, drawn, entropy):
     """The noise as floats in units of the noise, each box narrowed far beyond a float's digits."""
     values = np.empty(len(drawn))
     for i in range(len(drawn)):
-        place = drawn.place(i, staircase.lattice)
-        place.narrow(entropy)
-        values[i] = float(staircase.lattice.exact_ends(place)[0])
+        place = drawn.box(i, staircase.grid)
+        place.refine(entropy)
+        values[i] = float(staircase.grid.exact_bounds(place)[0])
     return values
 
 

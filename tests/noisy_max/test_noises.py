@@ -8,7 +8,7 @@ import privselect as ps
 from closed_forms import discrete_hockey, laplace_hockey
 from privselect.errors import ParameterError
 from privselect.noisy_max import Exponential, Gumbel, NoisyMax
-from privselect.noisy_max.accounting.noise_accounting import additive
+from privselect.noisy_max.accounting.noise_accounting import accounting_of
 
 GAPS = [1, 2]
 SHARES = [0.0, 0.1, 0.5, 0.9, 0.99, 1.1]
@@ -26,7 +26,7 @@ def assert_held(bracket, epsilon, true, relative):
 @pytest.mark.parametrize("gap", GAPS)
 @pytest.mark.parametrize("scale", [0.05, 1.0, 40.0])
 def test_laplace_noise_moved_up(scale, gap):
-    bracket = additive(ps.Laplace(scale=scale)).shifted(gap)
+    bracket = accounting_of(ps.Laplace(scale=scale)).shift_bracket(gap)
     for share in SHARES:
         epsilon = share * gap / scale
         assert_held(bracket, epsilon, laplace_hockey(mpmath.mpf(scale) / gap, epsilon), 0.01)
@@ -44,14 +44,14 @@ def gumbel_moved(scale, gap, epsilon):
 @pytest.mark.parametrize("gap", GAPS)
 @pytest.mark.parametrize("scale", [0.05, 1.0, 40.0])
 def test_gumbel_noise_moved_up(scale, gap):
-    bracket = additive(Gumbel(scale=scale)).shifted(gap)
+    bracket = accounting_of(Gumbel(scale=scale)).shift_bracket(gap)
     for share in SHARES:
         assert_held(bracket, share * gap / scale, gumbel_moved(scale, gap, share * gap / scale), 0.01)
 
 
 @pytest.mark.parametrize("gap", GAPS)
 def test_exponential_noise_moved_up(gap):
-    bracket = additive(Exponential(scale=3)).shifted(gap)
+    bracket = accounting_of(Exponential(scale=3)).shift_bracket(gap)
     for share in SHARES:
         epsilon = share * gap / 3
         assert_held(bracket, epsilon, max(-mpmath.expm1(epsilon - mpmath.mpf(gap) / 3), 0), 1e-9)
@@ -70,7 +70,7 @@ def whole_moved(log_weight, gap, reach):
 @pytest.mark.parametrize("sigma", [0.1, 0.5, 3.0, 121.0])
 def test_discrete_gaussian_noise_moved_up(sigma, gap):
     p, q = whole_moved(lambda k: -k * k / (2 * mpmath.mpf(sigma) ** 2), gap, int(20 * sigma) + 20)
-    bracket = additive(ps.DiscreteGaussian(sigma=sigma)).shifted(gap)
+    bracket = accounting_of(ps.DiscreteGaussian(sigma=sigma)).shift_bracket(gap)
     for standard in (-1.0, 0.0, 1.0, 3.0, 5.3):
         epsilon = gap / sigma * (standard + 0.5 * gap / sigma)
         assert_held(bracket, epsilon, discrete_hockey(p, q, epsilon), 0.02)
@@ -78,7 +78,7 @@ def test_discrete_gaussian_noise_moved_up(sigma, gap):
 
 def test_moving_by_two_is_not_half_the_sigma():
     """Outcomes lie as far apart as before: at sigma 0.5 most of the noise is 0, and 1 lies half-way between 0 and 2."""
-    moved = additive(ps.DiscreteGaussian(sigma=0.5)).shifted(2).upper
+    moved = accounting_of(ps.DiscreteGaussian(sigma=0.5)).shift_bracket(2).upper
     half = ps.DiscreteGaussian(sigma=0.25).brackets[0].upper
     epsilon = 5.0
     assert float(moved.hockey_stick(epsilon)) < 0.9 < float(half.hockey_stick(epsilon))
@@ -88,7 +88,7 @@ def test_moving_by_two_is_not_half_the_sigma():
 @pytest.mark.parametrize("gap", GAPS)
 def test_a_tiny_discrete_gaussian_leaks_nearly_everything(sigma, gap):
     """Of sigma 0.05 moved by 2, the outcome half-way has odds of e^-200 only: more is not claimed from below."""
-    bracket = additive(ps.DiscreteGaussian(sigma=sigma)).shifted(gap)
+    bracket = accounting_of(ps.DiscreteGaussian(sigma=sigma)).shift_bracket(gap)
     p, q = whole_moved(lambda k: -k * k / (2 * mpmath.mpf(sigma) ** 2), gap, 6)
     for epsilon in (0.0, 100.0, 160.0):
         true = discrete_hockey(p, q, epsilon)
@@ -100,7 +100,7 @@ def test_a_tiny_discrete_gaussian_leaks_nearly_everything(sigma, gap):
 @pytest.mark.parametrize("scale", [0.1, 2.0, 20.0])
 def test_discrete_laplace_noise_moved_up(scale, gap):
     p, q = whole_moved(lambda k: -k / mpmath.mpf(scale), gap, int(60 * scale) + 10)
-    bracket = additive(ps.DiscreteLaplace(scale=scale)).shifted(gap)
+    bracket = accounting_of(ps.DiscreteLaplace(scale=scale)).shift_bracket(gap)
     for share in SHARES:
         assert_held(bracket, share * gap / scale, discrete_hockey(p, q, share * gap / scale), 1e-6)
 
@@ -119,9 +119,9 @@ def test_renyi_of_continuous_noise(gap, alpha):
     laplace = density_renyi(lambda x: -abs(x) / 3 - mpmath.log(6), gap, alpha, [-300, -50, 0, gap, 50, 300])
     gumbel = density_renyi(lambda x: -x / 3 - mpmath.exp(-x / 3) - mpmath.log(3), gap, alpha, [-25, -5, 0, 5, 20, 100, 400])
     for noise, true in ((ps.Laplace(scale=3), laplace), (Gumbel(scale=3), gumbel)):
-        found = float(additive(noise).renyi(gap, np.array([alpha]))[0])
+        found = float(accounting_of(noise).renyi(gap, np.array([alpha]))[0])
         assert true * (1 - 1e-12) <= found <= true * (1 + 1e-10)
-    assert float(additive(Exponential(scale=3)).renyi(gap, np.array([alpha]))[0]) == pytest.approx(gap / 3, rel=1e-14)
+    assert float(accounting_of(Exponential(scale=3)).renyi(gap, np.array([alpha]))[0]) == pytest.approx(gap / 3, rel=1e-14)
 
 
 @pytest.mark.parametrize("scale", [1e6, 1e8])
@@ -129,7 +129,7 @@ def test_renyi_of_wide_noise_keeps_its_digits(scale):
     """Near ``alpha g^2/2`` for Laplace and Gumbel noise of g = 1/scale, where a logarithm near 0 would lose them all."""
     for noise in (ps.Laplace(scale=scale), Gumbel(scale=scale)):
         for alpha in (1.001, 2.0, 10.0):
-            assert float(additive(noise).renyi(1, np.array([alpha]))[0]) == pytest.approx(0.5 * alpha / scale**2, rel=1e-4)
+            assert float(accounting_of(noise).renyi(1, np.array([alpha]))[0]) == pytest.approx(0.5 * alpha / scale**2, rel=1e-4)
 
 
 def test_renyi_of_a_wide_laplace_mechanism_is_never_below_the_truth():
@@ -154,7 +154,7 @@ def test_renyi_of_whole_noise(gap, alpha, size):
         with mpmath.workdps(60):
             order = mpmath.mpf(alpha)
             true = mpmath.log(mpmath.fsum(a**order * b ** (1 - order) for a, b in zip(p, q, strict=True))) / (order - 1)
-        found = float(additive(noise).renyi(gap, np.array([alpha]))[0])
+        found = float(accounting_of(noise).renyi(gap, np.array([alpha]))[0])
         assert true * (1 - 1e-12) <= found
         if isinstance(noise, ps.DiscreteLaplace):
             assert found <= true * (1 + 1e-10)
@@ -174,7 +174,7 @@ def test_renyi_of_whole_noise(gap, alpha, size):
     ids=str,
 )
 def test_both_tails_add_up_and_fall(noise):
-    known = additive(noise)
+    known = accounting_of(noise)
     width = 1500.0 if str(noise).endswith("1500)") else 2.0
     x = width * np.linspace(-12.0, 12.0, 4001)
     below, above = known.below(x), known.survival(x)
@@ -185,7 +185,7 @@ def test_both_tails_add_up_and_fall(noise):
 
 @pytest.mark.parametrize("sigma", [0.4, 3.0, 1001.0])
 def test_the_tail_of_discrete_gaussian_noise_keeps_its_digits(sigma):
-    known = additive(ps.DiscreteGaussian(sigma=sigma))
+    known = accounting_of(ps.DiscreteGaussian(sigma=sigma))
     with mpmath.workdps(40):
         for standard in (0.1, 3.0, 20.0):
             k = int(standard * sigma) + 1
@@ -200,14 +200,14 @@ def test_the_tail_of_discrete_gaussian_noise_keeps_its_digits(sigma):
 
 def test_half_way_between_whole_numbers_a_tail_is_half_way():
     for noise in (ps.DiscreteGaussian(sigma=2), ps.DiscreteLaplace(scale=2)):
-        tail = additive(noise).survival(np.array([-3.0, -2.5, -2.0, 4.0, 4.5, 5.0]))
+        tail = accounting_of(noise).survival(np.array([-3.0, -2.5, -2.0, 4.0, 4.5, 5.0]))
         np.testing.assert_allclose(tail[[1, 4]], 0.5 * (tail[[0, 3]] + tail[[2, 5]]), rtol=1e-14)
 
 
 def test_only_noise_that_is_fit_for_it_is_released_alone():
     for noise in (ps.Gaussian(sigma=2), ps.Laplace(scale=2), ps.DiscreteGaussian(sigma=2), ps.DiscreteLaplace(scale=2)):
-        assert additive(noise).alone == noise
-    assert additive(Gumbel(scale=2)).alone is additive(Exponential(scale=2)).alone is None
+        assert accounting_of(noise).single_release == noise
+    assert accounting_of(Gumbel(scale=2)).single_release is accounting_of(Exponential(scale=2)).single_release is None
 
 
 @pytest.mark.parametrize("text", ["gumbel(scale=2)", "exponential(scale=0.5)", "gumbel(scale=2, neighbours=add_remove)"])

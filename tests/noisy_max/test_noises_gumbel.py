@@ -128,7 +128,7 @@ def test_permute_and_flip_never_leaks_more_than_is_said(m):
         mechanism = NoisyMax(Exponential(scale=2), m=m, monotone=monotone)
         for _ in range(20):
             before = random.normal(0.0, 2.0, m)
-            after = before + (random.integers(0, 2, m) if monotone else random.choice([-1.0, 1.0], m))
+            after = before + (random.integers(0, 2, m) if monotone else random.index_bracket([-1.0, 1.0], m))
             p, q = (np.array(permute_and_flip(scores.tolist(), 2.0), dtype=float) for scores in (before, after))
             assert np.max(p / q) <= np.exp(gap / 2) * (1 + 1e-12)
             for epsilon in (0.0, 0.2, 0.45):

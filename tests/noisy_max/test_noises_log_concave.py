@@ -7,8 +7,8 @@ from scipy import stats
 import privselect as ps
 from privselect.errors import ParameterError, TextFormError
 from privselect.noisy_max import Exponential, Gumbel, LogConcave, NoisyMax
-from privselect.noisy_max.accounting.noise_accounting import additive
-from privselect.noisy_max.accounting.score_sensitivity import Moves
+from privselect.noisy_max.accounting.noise_accounting import accounting_of
+from privselect.noisy_max.accounting.noise_accounting import ScoreChange
 
 KNOWN = {
     "norm": (stats.norm(scale=4), ps.Gaussian(sigma=4)),
@@ -32,7 +32,7 @@ def given_without_survival(frozen):
 @pytest.mark.parametrize("name", KNOWN)
 def test_a_known_density_leaks_what_it_is_known_to(name, gap):
     frozen, noise = KNOWN[name]
-    found, known = additive(given_whole(frozen)).shifted(gap), additive(noise).shifted(gap)
+    found, known = accounting_of(given_whole(frozen)).shift_bracket(gap), accounting_of(noise).shift_bracket(gap)
     least = known.lowers[0].hockey_stick(EPSILONS, side=-1)
     most = known.upper.hockey_stick(EPSILONS, side=1)
     upper, lower = found.upper.hockey_stick(EPSILONS, side=1), found.lowers[0].hockey_stick(EPSILONS, side=-1)
@@ -45,7 +45,7 @@ def test_a_known_density_leaks_what_it_is_known_to(name, gap):
 @pytest.mark.parametrize("name", KNOWN)
 def test_without_survival_a_little_is_charged_in_full(name, gap):
     frozen, noise = KNOWN[name]
-    found, known = additive(given_without_survival(frozen)).shifted(gap), additive(noise).shifted(gap)
+    found, known = accounting_of(given_without_survival(frozen)).shift_bracket(gap), accounting_of(noise).shift_bracket(gap)
     upper = found.upper.hockey_stick(EPSILONS, side=1)
     assert np.all(upper >= known.lowers[0].hockey_stick(EPSILONS, side=-1))
     np.testing.assert_allclose(upper, known.upper.hockey_stick(EPSILONS, side=1), rtol=2e-2, atol=1e-8)
@@ -56,7 +56,7 @@ def test_logistic_noise_against_its_closed_form():
     """Moved up by g = gap/scale, ``P(noise > x) = 1/(1 + e^(x - g))``, and the loss is above e from one x on, which bisection finds."""
     scale, gap = 2.0, 2
     g = gap / scale
-    bracket = additive(LogConcave.from_scipy(stats.logistic(scale=scale))).shifted(gap)
+    bracket = accounting_of(LogConcave.from_scipy(stats.logistic(scale=scale))).shift_bracket(gap)
     x = np.linspace(-60.0, 60.0, 2_000_001)
     for epsilon in (0.0, 0.2, 0.6, 0.9):
         true = float(np.max(1.0 / (1.0 + np.exp(x - g)) - np.exp(epsilon) / (1.0 + np.exp(x))))
@@ -66,9 +66,9 @@ def test_logistic_noise_against_its_closed_form():
 
 
 def test_noise_in_an_interval_leaks_its_ends():
-    bracket = additive(LogConcave.from_scipy(stats.uniform(scale=5))).shifted(2)
+    bracket = accounting_of(LogConcave.from_scipy(stats.uniform(scale=5))).shift_bracket(2)
     assert float(bracket.upper.hockey_stick(30.0, side=1)) == pytest.approx(0.4, rel=1e-6)
-    short = additive(LogConcave.from_scipy(stats.uniform(scale=1.5))).shifted(2)
+    short = accounting_of(LogConcave.from_scipy(stats.uniform(scale=1.5))).shift_bracket(2)
     assert float(short.upper.hockey_stick(30.0, side=1)) == 1.0
 
 
@@ -84,10 +84,10 @@ def test_the_lower_end_of_noisy_max_lies_below_the_upper(frozen, given_as):
 
 
 def test_instances_of_a_normal_density_are_those_of_gaussian_noise():
-    moves = Moves(5, 5, 2)
+    moves = ScoreChange(5, 5, 2)
     epsilon = np.array([0.0, 0.5, 1.0, 1.5])
-    given = additive(LogConcave.from_scipy(stats.norm(scale=4))).instances(moves).delta(epsilon)
-    own = additive(ps.Gaussian(sigma=4)).instances(moves).delta(epsilon)
+    given = accounting_of(LogConcave.from_scipy(stats.norm(scale=4))).instances(moves).delta(epsilon)
+    own = accounting_of(ps.Gaussian(sigma=4)).instances(moves).delta(epsilon)
     assert np.all(given <= own * (1 + 1e-4))
     np.testing.assert_allclose(given, own, rtol=0.02)
 
@@ -96,7 +96,7 @@ def test_it_says_what_it_is_and_has_no_text_form():
     noise = LogConcave.from_scipy(stats.logistic(scale=3))
     assert str(noise) == "log_concave(logistic)"
     assert str(NoisyMax(noise, m=3)) == "noisy_max(log_concave(logistic), m=3)"
-    with pytest.raises(TextFormError, match="has no text form, as its density is a function"):
+    with pytest.raises(TextFormError, match="has no text form, because its density is a function"):
         ps.parse(str(NoisyMax(noise, m=3)))
 
 
@@ -116,7 +116,7 @@ def test_a_tail_of_scipy_without_digits_is_left_out():
     assert noise.survival is None
     assert LogConcave.from_scipy(NORMAL).survival is not None
     true = ps.Gaussian(sigma=1).delta_at(7.5).lower
-    assert float(additive(noise).shifted(1).upper.hockey_stick(7.5, side=1)) >= true
+    assert float(accounting_of(noise).shift_bracket(1).upper.hockey_stick(7.5, side=1)) >= true
 
 
 def two_humps(x):
@@ -140,7 +140,7 @@ REFUSED = {
     "another scale": (lambda: LogConcave(NORMAL.logpdf, stats.norm(scale=1.001).cdf), "`distribution` must be the integral of the density"),
     "another height": (lambda: LogConcave(lambda x: NORMAL.logpdf(x) + 0.01, NORMAL.cdf), "`distribution` must be the integral"),
     "another place": (lambda: LogConcave(NORMAL.logpdf, stats.norm(loc=0.01).cdf), "`distribution` must be the integral"),
-    "less than 1": (lambda: LogConcave(NORMAL.logpdf, lambda x: 0.9 * NORMAL.cdf(x)), "`distribution` must rise from 0 to 1, got one that"),
+    "less than 1": (lambda: LogConcave(NORMAL.logpdf, lambda x: 0.9 * NORMAL.cdf(x)), "`distribution` must rise from 0 to 1, got a function"),
     "falling": (lambda: LogConcave(NORMAL.logpdf, NORMAL.sf), "`distribution` must rise from 0 to 1"),
     "a jump": (lambda: LogConcave(NORMAL.logpdf, lambda x: 1.0 * (x > 0)), "`distribution` must rise from 0 to 1 without a jump"),
     "NaN": (lambda: LogConcave(lambda x: x * np.nan, NORMAL.cdf), "`log_density` must give numbers, got nan at"),
@@ -149,7 +149,7 @@ REFUSED = {
     "another survival": (lambda: LogConcave(NORMAL.logpdf, NORMAL.cdf, lambda x: NORMAL.sf(x) / 2), "`survival` must be 1 - distribution"),
     "a survival of few digits": (
         lambda: LogConcave(NORMAL.logpdf, NORMAL.cdf, lambda x: 1.0 - NORMAL.cdf(x)),
-        r"`survival` must keep its digits in the tail, or be left out, got one that does not at [78]\.",
+        r"`survival` must keep its digits in the tail, got a function that loses them at [78]\.",
     ),
     "no function": (lambda: LogConcave(3, NORMAL.cdf), "`log_density` must be a function of an array, got 3"),
     "no distribution": (lambda: LogConcave(NORMAL.logpdf, None), "`distribution` must be a function of an array, got None"),

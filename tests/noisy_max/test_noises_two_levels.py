@@ -9,10 +9,10 @@ from scipy import stats
 
 import privselect as ps
 from privselect.noisy_max import Exponential, Gumbel, NoisyMax
-from privselect.noisy_max.accounting.max_comparison import Offsets, at_least_and_at_most, roughly
-from privselect.noisy_max.accounting.noise_accounting import additive
-from privselect.noisy_max.accounting.score_sensitivity import Moves
-from privselect.noisy_max.accounting.two_group_lower import two_level_instances
+from privselect.noisy_max.accounting.max_comparison import Offsets, win_probability_bounds, estimate_win_probabilities
+from privselect.noisy_max.accounting.noise_accounting import accounting_of
+from privselect.noisy_max.accounting.noise_accounting import ScoreChange
+from privselect.noisy_max.accounting.lower_bounds import two_group_instances
 
 NOISES = [ps.Gaussian(sigma=3), ps.Laplace(scale=3), Gumbel(scale=3), Exponential(scale=3), ps.DiscreteLaplace(scale=3)]
 NOISES += [ps.DiscreteGaussian(sigma=3), ps.DiscreteLaplace(scale=0.3)]
@@ -38,7 +38,7 @@ def test_chances_against_all_noises(noise, groups):
     else:
         weights = {k: math.exp(-k * k / (2 * 0.8**2)) for k in range(-10, 11)}
     offsets, gap = Offsets(-1.0, 1.0, 4), 2
-    moved, still = at_least_and_at_most(additive(noise), groups, offsets, gap)
+    moved, still = win_probability_bounds(accounting_of(noise), groups, offsets, gap)
     for x, low, high in zip(offsets.values().astype(int).tolist(), moved, still, strict=True):
         true_moved, true_still = (chance_of_winning(weights, ahead, *groups) for ahead in (x - gap, x))
         assert low <= true_moved + 1e-9
@@ -50,7 +50,7 @@ def test_chances_against_all_noises(noise, groups):
 def test_chances_of_two_laplace_scores():
     """The difference of two has the tail ``(2 + x/b) e^(-x/b)/4``."""
     offsets = Offsets(1.0, 2.5, 12)
-    moved, still = at_least_and_at_most(additive(ps.Laplace(scale=2)), (1, 1), offsets, 1)
+    moved, still = win_probability_bounds(accounting_of(ps.Laplace(scale=2)), (1, 1), offsets, 1)
 
     def tail(x):
         return 0.25 * (2.0 + x / 2.0) * np.exp(-x / 2.0)
@@ -67,7 +67,7 @@ def test_chances_of_many_gumbel_scores(groups):
     """The greatest of n is one of them moved up by log n: its chance is the share of its weight."""
     shift = np.log(groups[1] / groups[0])
     offsets = Offsets(-shift - 8.0, 1.0, 30)
-    moved, still = at_least_and_at_most(additive(Gumbel(scale=1)), groups, offsets, 2)
+    moved, still = win_probability_bounds(accounting_of(Gumbel(scale=1)), groups, offsets, 2)
     x = offsets.values() + shift
     np.testing.assert_array_less(moved, 1.0 / (1.0 + np.exp(x - 2.0)))
     np.testing.assert_array_less(1.0 / (1.0 + np.exp(x)), still)
@@ -79,7 +79,7 @@ def test_chances_of_many_gumbel_scores(groups):
 @pytest.mark.parametrize("m", [2, 10, 10**6])
 def test_a_rough_chance_lies_between(noise, m):
     groups, offsets = (1, m - 1), Offsets(-6.0, 1.0, 12)
-    rough, sure = (find(additive(noise), groups, offsets, 1) for find in (roughly, at_least_and_at_most))
+    rough, sure = (find(accounting_of(noise), groups, offsets, 1) for find in (estimate_win_probabilities, win_probability_bounds))
     assert np.all(sure[0] <= rough[0] * 1.01 + 1e-9)
     assert np.all(sure[1] >= rough[1] * 0.99 - 1e-9)
 
@@ -88,32 +88,32 @@ def test_a_rough_chance_lies_between(noise, m):
 @pytest.mark.parametrize("noise", NOISES, ids=str)
 @pytest.mark.parametrize("m", [2, 3, 10, 1000, 10**9])
 def test_from_below_is_never_above(noise, m, gap):
-    known = additive(noise)
-    found = two_level_instances(known, Moves(m, m, gap))
+    known = accounting_of(noise)
+    found = two_group_instances(known, ScoreChange(m, m, gap))
     epsilon = np.linspace(0.0, 1.5, 31)
     lower = found.delta(epsilon)
-    upper = np.minimum((m - 1) * known.shifted(gap).upper.hockey_stick(epsilon, side=1), known.choice_delta(Moves(m, m, gap), epsilon))
+    upper = np.minimum((m - 1) * known.shift_bracket(gap).upper.hockey_stick(epsilon, side=1), known.index_delta(ScoreChange(m, m, gap), epsilon))
     assert np.all(lower <= upper)
     assert lower[0] > 0.01
-    assert 1 <= len(found.chosen()) <= 15
+    assert 1 <= len(found.as_pairs()) <= 15
 
 
 def test_the_epsilons_of_gaussian_noise():
     """Those of the finer route for Gaussian noise, to 0.2%."""
     for m, epsilon in ((2, 1.5436), (3, 1.7600), (5, 1.9171), (10, 2.0993), (30, 2.3164), (100, 2.5008), (300, 2.6401)):
-        found = float(two_level_instances(additive(ps.Gaussian(sigma=4)), Moves(m, m, 2)).epsilon(np.array(1e-6)))
+        found = float(two_group_instances(accounting_of(ps.Gaussian(sigma=4)), ScoreChange(m, m, 2)).epsilon(np.array(1e-6)))
         assert 0.998 * epsilon <= found <= 1.0001 * epsilon
 
 
 def test_few_that_move_leak_less():
-    known, epsilon = additive(ps.DiscreteGaussian(sigma=4)), np.array([0.0, 0.3, 0.8])
-    one, all_of_them = (two_level_instances(known, Moves(100, together, 1)).delta(epsilon) for together in (1, 100))
+    known, epsilon = accounting_of(ps.DiscreteGaussian(sigma=4)), np.array([0.0, 0.3, 0.8])
+    one, all_of_them = (two_group_instances(known, ScoreChange(100, together, 1)).delta(epsilon) for together in (1, 100))
     assert np.all(one <= all_of_them * (1 + 1e-9))
     assert np.any(one < 0.9 * all_of_them)
 
 
 def test_noise_too_wide_for_cells_says_nothing():
-    assert len(two_level_instances(additive(ps.Laplace(scale=1e9)), Moves(10, 10, 2)).moved) == 0
+    assert len(two_group_instances(accounting_of(ps.Laplace(scale=1e9)), ScoreChange(10, 10, 2)).moved) == 0
 
 
 def test_whole_noise_has_whole_offsets():
@@ -152,7 +152,7 @@ def test_gaussian_noise_keeps_to_d1():
     for epsilon in (0.3, 1.5):
         level = level_rivals(law, 10, epsilon, np.arange(-8.0, 8.0, 0.1))
         for _ in range(30):
-            spread = random.choice([0.1, 1.0, 4.0])
+            spread = random.index_bracket([0.1, 1.0, 4.0])
             means = random.normal(random.uniform(-5.0, 3.0), spread, 10)
             assert one_against(law, [(mean, 1) for mean in means], epsilon) <= level * (1 + 1e-3)
 
@@ -180,7 +180,7 @@ def test_no_whole_scores_leak_more(noise, monotone, changes):
     upper = np.asarray(mechanism.delta_at(epsilon).upper)
     for _ in range(12):
         before = random.integers(-3, 4, 3)
-        step = np.ones(3, dtype=int) if monotone else random.choice([-1, 1], 3)
+        step = np.ones(3, dtype=int) if monotone else random.index_bracket([-1, 1], 3)
         step[random.permutation(3)[: 3 - (changes or random.integers(1, 4))]] = 0
         p, q = winners(weights, before), winners(weights, before + step)
         for first, second in ((p, q), (q, p)):

@@ -12,9 +12,9 @@ from scipy.special import ndtr
 import privselect as ps
 from privselect.errors import NeighbourError, ParameterError, PrivselectError
 from privselect.noisy_max.accounting.bounds import BOUNDS
-from privselect.noisy_max.accounting.gaussian_upper import one_rival_delta
-from privselect.noisy_max.accounting.score_sensitivity import Moves
-from privselect.noisy_max.accounting.two_group_gaussian import two_levels
+from privselect.noisy_max.accounting.gaussian_noise import one_rival_delta
+from privselect.noisy_max.accounting.noise_accounting import ScoreChange
+from privselect.noisy_max.accounting.two_group_gaussian import two_group_profile
 
 DELTA = 1e-6
 SIZES = [2, 3, 5, 10, 30, 100, 300]
@@ -54,7 +54,7 @@ def test_reference_numbers(m, paper, rivals, lower):
     assert bounds["paper"] == pytest.approx(paper, abs=1e-4)
     assert bounds["renyi"] > bounds["paper"]
     epsilon = np.linspace(0.0, 4.0, 2001)
-    single = (m - 1) * one_rival_delta(Moves(m, m, 0.5), epsilon)
+    single = (m - 1) * one_rival_delta(ScoreChange(m, m, 0.5), epsilon)
     assert epsilon[np.argmax(single <= DELTA)] == pytest.approx(rivals, abs=2.1e-3)
 
 
@@ -116,7 +116,7 @@ def test_very_many_scores_of_which_few_move_work():
 def test_the_sizes_that_move():
     for m in range(2, 9):
         for together in range(1, m + 1):
-            assert list(Moves(m, together, 1.0).sizes()) == [s for s in range(1, m) if min(s, m - s) <= together]
+            assert list(ScoreChange(m, together, 1.0).group_sizes()) == [s for s in range(1, m) if min(s, m - s) <= together]
 
 
 @pytest.mark.parametrize("sigma", [1e9, 1e11, 1e13, 1e15, 1e17, 1e20])
@@ -232,9 +232,9 @@ def test_rounds_are_a_composition():
 def test_the_lower_end_of_rounds_is_that_of_one_instance():
     """Two rounds over two scores at one offset: all four outcomes by hand."""
     choice = ps.NoisyMax(ps.Gaussian(sigma=4), m=2, rounds=2)
-    levels = two_levels(2, 1, 0.5)
+    levels = two_group_profile(2, 1, 0.5)
     for epsilon in (0.2, 1.0):
-        p, q = levels.moved, levels.still
+        p, q = levels.moved, levels.unmoved
         outcomes = [(p * p, q * q), (2 * p * (1 - p), 2 * q * (1 - q)), ((1 - p) ** 2, (1 - q) ** 2)]
         best = sum(np.maximum(a - math.exp(epsilon) * b, 0.0) for a, b in outcomes).max()
         lower = choice.delta_at(epsilon).lower
@@ -281,10 +281,10 @@ def test_neighbours_are_those_of_the_noise():
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("noisy_max(gaussian(sigma=4), m=0)", "`m` must be a whole number >= 1"),
-        ("noisy_max(gaussian(sigma=4), m=2.5)", "`m` must be a whole number >= 1"),
-        ("noisy_max(gaussian(sigma=4), m=10, rounds=0)", "`rounds` must be a whole number >= 1"),
-        ("noisy_max(gaussian(sigma=4), m=10, changes=0)", "`changes` must be a whole number >= 1"),
+        ("noisy_max(gaussian(sigma=4), m=0)", "`m` must be an integer >= 1"),
+        ("noisy_max(gaussian(sigma=4), m=2.5)", "`m` must be an integer >= 1"),
+        ("noisy_max(gaussian(sigma=4), m=10, rounds=0)", "`rounds` must be an integer >= 1"),
+        ("noisy_max(gaussian(sigma=4), m=10, changes=0)", "`changes` must be an integer >= 1"),
         ("noisy_max(gaussian(sigma=4), m=10, monotone=perhaps)", "`monotone` must be True or False, got 'perhaps'"),
         ("noisy_max(gaussian(sigma=4), m=10, monotone=2)", "`monotone` must be True or False, got 2"),
         ("noisy_max(pure(epsilon=1), m=10)", "`noise` must be gaussian, laplace"),
@@ -314,9 +314,9 @@ RUNS = 60_000
 @pytest.mark.parametrize(("m", "s", "sigma", "epsilon"), [(3, 1, 2.0, 0.5), (10, 4, 4.0, 0.3), (30, 16, 1.5, 1.0), (2, 1, 1.0, 1.0)])
 def test_the_worst_case_run_through_the_real_mechanism_leaks_what_is_predicted(m, s, sigma, epsilon):
     choice = ps.NoisyMax(ps.Gaussian(sigma=sigma), m=m)
-    levels = two_levels(m, s, 2.0 / sigma)
-    worst = int(np.argmax(levels.moved - math.exp(epsilon) * levels.still))
-    predicted = float(levels.moved[worst] - math.exp(epsilon) * levels.still[worst])
+    levels = two_group_profile(m, s, 2.0 / sigma)
+    worst = int(np.argmax(levels.moved - math.exp(epsilon) * levels.unmoved))
+    predicted = float(levels.moved[worst] - math.exp(epsilon) * levels.unmoved[worst])
     still = np.where(np.arange(m) < s, 0.0, float(levels.offset[worst]) * sigma)
     moved = still + np.where(np.arange(m) < s, 1.0, -1.0)
     shares = [float((ps.report_noisy_max(np.tile(scores, (RUNS, 1)), choice.noise) < s).mean()) for scores in (moved, still)]

@@ -4,7 +4,7 @@ import pytest
 
 import privselect as ps
 from privselect.errors import ParameterError
-from privselect.noisy_max.plots import draw, round_curves
+from privselect.noisy_max.plots import draw_bounds, round_curves
 
 TEN = ps.NoisyMax(ps.Gaussian(sigma=4), m=10)
 
@@ -43,7 +43,7 @@ def test_the_asked_rounds_are_among_them():
 
 
 def test_one_score_is_drawn_too(tmp_path):
-    draw(ps.NoisyMax(ps.Gaussian(sigma=4), m=1), delta=1e-6, path=tmp_path / "nothing.png")
+    draw_bounds(ps.NoisyMax(ps.Gaussian(sigma=4), m=1), delta=1e-6, path=tmp_path / "nothing.png")
     assert (tmp_path / "nothing.png").stat().st_size > 5000
 
 
@@ -55,4 +55,4 @@ def test_bad_questions_are_refused(tmp_path):
     with pytest.raises(ParameterError, match=r"^`points` must be"):
         round_curves(TEN, delta=1e-6, points=1)
     with pytest.raises(ParameterError, match=r"^`plot` must end in"):
-        draw(TEN, delta=1e-6, path=tmp_path / "rounds.txt")
+        draw_bounds(TEN, delta=1e-6, path=tmp_path / "rounds.txt")

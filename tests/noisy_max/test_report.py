@@ -15,23 +15,23 @@ from scipy.stats import gumbel_r, laplace, norm
 
 import privselect as ps
 from privselect.errors import ParameterError
-from privselect.noisy_max.accounting.densities import Shape
-from privselect.noisy_max.sampling.exact_argmax import _compared, winners
-from privselect.noisy_max.sampling.noise_samplers import drawing
-from privselect.noisy_max.sampling.rejection_sampler import Staircase
-from privselect.noisy_max.sampling.sample_grid import Line, Place, WholeNumbers
+from privselect.noisy_max.sampling.rejection_sampler import Density
+from privselect.noisy_max.sampling.exact_argmax import _argmax_by_refinement, exact_argmax
+from privselect.noisy_max.sampling.noise_samplers import sampler_for
+from privselect.noisy_max.sampling.rejection_sampler import RejectionSampler
+from privselect.noisy_max.sampling.sample_grid import RealGrid, Box, IntegerGrid
 from privselect.noisy_max.scores import read_scores
-from privselect.tuning.randomness.key_derivation import Stream
+from privselect.tuning.randomness import Stream
 
 ALARM = 1e-7
 SCORES = [3.0, 0.0, 2.5]
 CONTINUOUS = [ps.Gaussian(sigma=1.5), ps.Laplace(scale=1.2), ps.Gumbel(scale=0.8), ps.Exponential(scale=2)]
 DISCRETE = [ps.DiscreteGaussian(sigma=1.5), ps.DiscreteLaplace(scale=1.2)]
 SCIPY = {
-    Shape.NORMAL: (norm.pdf, norm.cdf),
-    Shape.LAPLACE: (laplace.pdf, laplace.cdf),
-    Shape.EXPONENTIAL: (lambda z: np.exp(-z) * (z >= 0), lambda z: -np.expm1(-np.maximum(z, 0.0))),
-    Shape.GUMBEL: (gumbel_r.pdf, gumbel_r.cdf),
+    Density.NORMAL: (norm.pdf, norm.cdf),
+    Density.LAPLACE: (laplace.pdf, laplace.cdf),
+    Density.EXPONENTIAL: (lambda z: np.exp(-z) * (z >= 0), lambda z: -np.expm1(-np.maximum(z, 0.0))),
+    Density.GUMBEL: (gumbel_r.pdf, gumbel_r.cdf),
 }
 
 
@@ -66,7 +66,7 @@ def frequencies(indices, m):
 @pytest.mark.parametrize("sensitivity", [1, Fraction(7, 10)])
 def test_three_scores_win_as_often_as_they_should(noise, sensitivity):
     found = ps.report_noisy_max(np.tile(SCORES, (60_000, 1)), noise, sensitivity, entropy=seeded(1))
-    wanted = shares(drawing(noise).shape, [score / float(sensitivity) / drawing(noise).scale for score in SCORES])
+    wanted = shares(sampler_for(noise).shape, [score / float(sensitivity) / sampler_for(noise).scale for score in SCORES])
     assert sum(wanted) == pytest.approx(1.0, abs=1e-7)
     assert chi_square(frequencies(found, 3), wanted) > ALARM
 
@@ -75,7 +75,7 @@ def test_three_scores_win_as_often_as_they_should(noise, sensitivity):
 def test_scores_that_are_no_floats_win_as_often_as_they_should(noise):
     scores = [Fraction(10, 3), 10**400, 10**400 + Fraction(1, 3)]
     found = ps.report_noisy_max([scores] * 2000, noise, Fraction(2, 3), entropy=seeded(11))
-    wanted = shares(drawing(noise).shape, [0.0, 0.5 / drawing(noise).scale])
+    wanted = shares(sampler_for(noise).shape, [0.0, 0.5 / sampler_for(noise).scale])
     assert set(found.tolist()) == {1, 2}
     assert chi_square(frequencies(found, 3)[1:], wanted) > ALARM
 
@@ -86,7 +86,7 @@ def test_three_scores_win_as_often_as_they_should_on_the_whole_numbers(noise, se
     steps = [3, 0, 2]
     given = [[step * Fraction(sensitivity) for step in steps]] * 3000
     found = ps.report_noisy_max(given, noise, sensitivity, entropy=seeded(2))
-    how = drawing(noise)
+    how = sampler_for(noise)
     assert chi_square(frequencies(found, 3), whole_chances(how.shape, how.scale, steps)) > ALARM
 
 
@@ -112,22 +112,22 @@ def test_exponential_noise_is_permute_and_flip():
     assert chi_square(frequencies(found, 3), wanted) > ALARM
 
 
-@pytest.mark.parametrize(("shape", "unit"), [*((shape, Fraction(1)) for shape in Shape), (Shape.NORMAL, Fraction(1, 3))])
+@pytest.mark.parametrize(("shape", "unit"), [*((shape, Fraction(1)) for shape in Density), (Density.NORMAL, Fraction(1, 3))])
 def test_boxes_that_overlap_are_narrowed_until_one_is_greatest(shape, unit):
     """Boxes of a sixteenth: of three scores, one vector in five or so is compared as fractions."""
-    stairs = Staircase(shape, Line(place_bits=2, cell_bits=2), 12)
+    stairs = RejectionSampler(shape, RealGrid(place_bits=2, cell_bits=2), 12)
     scores, _ = read_scores(np.tile([0.0, 0.3 * float(unit), 0.25 * float(unit)], (5000, 1)))
     entropy = Requests(seeded(5))
-    found = winners(scores, unit, stairs, entropy)
+    found = exact_argmax(scores, unit, stairs, entropy)
     assert entropy.narrowed > 400
     assert chi_square(frequencies(found, 3), shares(shape, [0.0, 0.3, 0.25])) > ALARM
 
 
-@pytest.mark.parametrize("shape", [Shape.NORMAL, Shape.LAPLACE])
+@pytest.mark.parametrize("shape", [Density.NORMAL, Density.LAPLACE])
 def test_whole_noise_that_was_drawn_apart_is_compared_exactly(shape):
-    stairs = Staircase(shape, WholeNumbers(1.5), 9)
+    stairs = RejectionSampler(shape, IntegerGrid(1.5), 9)
     scores, _ = read_scores([[1, 0, 1]] * 10_000)
-    found = winners(scores, Fraction(1), stairs, seeded(6))
+    found = exact_argmax(scores, Fraction(1), stairs, seeded(6))
     assert chi_square(frequencies(found, 3), whole_chances(shape, 1.5, [1, 0, 1])) > ALARM
 
 
@@ -178,8 +178,8 @@ def test_in_one_box_a_score_above_by_less_than_any_float_can_tell_wins():
 
 
 def test_boxes_that_only_touch_are_told_apart():
-    places = [(Fraction(0), Place(5, 3, whole=False)), (Fraction(1, 8), Place(5, 3, whole=False))]
-    assert _compared(places, None) == 1  # without a further bit
+    places = [(Fraction(0), Box(5, 3, integer=False)), (Fraction(1, 8), Box(5, 3, integer=False))]
+    assert _argmax_by_refinement(places, None) == 1  # without a further bit
 
 
 def test_ties_are_broken_uniformly():
@@ -201,7 +201,7 @@ def test_no_float_noise_on_the_default_path(noise, monkeypatch):
         monkeypatch.setattr(np.random, name, refuse)
     assert ps.report_noisy_max([10**6, 0, 0], noise) == 0
     assert ps.report_noisy_max([[10**6, 0, 0]] * 20, noise).tolist() == [0] * 20
-    if not drawing(noise).whole:
+    if not sampler_for(noise).integer:
         with pytest.raises(AssertionError, match="float noise"):  # and where it is asked for, it is what runs
             ps.report_noisy_max([10**6, 0, 0], noise, insecure_float=True)
 
@@ -210,7 +210,7 @@ def test_no_float_noise_on_the_default_path(noise, monkeypatch):
 def test_float_noise_has_nearly_the_same_law(noise):
     """By numpy's own entropy: a false alarm once in 1e7 runs."""
     found = ps.report_noisy_max(np.tile(SCORES, (60_000, 1)), noise, insecure_float=True)
-    wanted = shares(drawing(noise).shape, [score / drawing(noise).scale for score in SCORES])
+    wanted = shares(sampler_for(noise).shape, [score / sampler_for(noise).scale for score in SCORES])
     assert chi_square(frequencies(found, 3), wanted) > ALARM
 
 
@@ -361,7 +361,7 @@ def test_what_cannot_be_drawn_exactly_is_refused(noise):
 
 
 def test_discrete_noise_that_is_too_broad_is_refused():
-    with pytest.raises(ParameterError, match=r"up to a scale of 1e\+11"):
+    with pytest.raises(ParameterError, match=r"must have a scale of at most 1e\+11"):
         ps.report_noisy_max([1, 2], ps.DiscreteLaplace(scale=1e12))
 
 
@@ -376,7 +376,7 @@ def test_bad_tops_are_refused(top):
     [([0.5, 77.0], 1), ([0.3, 77.0], 0.1), ([Fraction(1, 3), 77], 1), ([3, 77], 2), ([2**60 + 1, 77], 2), ([1e308, 77.5], 1)],
 )
 def test_discrete_noise_needs_whole_multiples(scores, sensitivity):
-    with pytest.raises(ParameterError, match="whole multiples of the sensitivity") as caught:
+    with pytest.raises(ParameterError, match="must be integer multiples of the sensitivity") as caught:
         ps.report_noisy_max(scores, ps.DiscreteLaplace(scale=2), sensitivity)
     assert "77" not in str(caught.value)
 
@@ -388,5 +388,5 @@ def test_other_bad_input_is_refused():
         ps.report_noisy_max([1, 2], ps.Gaussian(sigma=4), insecure_float="no")
     with pytest.raises(ParameterError, match="`insecure_float` must be True or False"):
         ps.report_noisy_max([1, 2], ps.Gaussian(sigma=4), insecure_float=[True])
-    with pytest.raises(ParameterError, match="discrete noise is drawn in whole numbers"):
+    with pytest.raises(ParameterError, match="discrete noise is drawn in integers"):
         ps.report_noisy_max([1, 2], ps.DiscreteLaplace(scale=2), insecure_float=True)

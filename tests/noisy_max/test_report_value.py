@@ -15,9 +15,9 @@ from scipy.stats import kstest, laplace, norm
 
 import privselect as ps
 from privselect.errors import NeighbourError, ParameterError
-from privselect.noisy_max.accounting.densities import Shape
-from privselect.noisy_max.sampling.noise_samplers import drawing
-from privselect.tuning.randomness.key_derivation import Stream
+from privselect.noisy_max.sampling.rejection_sampler import Density
+from privselect.noisy_max.sampling.noise_samplers import sampler_for
+from privselect.tuning.randomness import Stream
 
 ALARM = 1e-7
 NOISE = ps.Gaussian(sigma=2)
@@ -57,7 +57,7 @@ class Chosen:
 def test_a_value_across_a_line_of_the_grid_is_settled_by_more_bits():
     """The middle of the box, 2^-38 wide, lies on a line of the grid: further bits tell on which side the value lies."""
     noise = ps.Gaussian(sigma=1)
-    stairs = drawing(noise).staircase
+    stairs = sampler_for(noise).sampler
     word = int(stairs._starts[-stairs._first]) << 32  # the cell that begins at 0, the lowest height, the first box
     score = 2000 - Fraction(1, 2**39)
     low, high = (ps.report_noisy_max([score], noise, value=noise, entropy=Chosen(word, later)).value for later in (False, True))
@@ -70,7 +70,7 @@ def test_a_discrete_value_is_a_whole_number(value):
     entropy = seeded(2)
     found = [ps.report_noisy_max([500, 0], NOISE, value=value, entropy=entropy) for _ in range(1500)]
     assert {type(winner.value) for winner in found} == {int}
-    shape, scale = (Shape.NORMAL, 1.5) if isinstance(value, ps.DiscreteGaussian) else (Shape.LAPLACE, 0.8)
+    shape, scale = (Density.NORMAL, 1.5) if isinstance(value, ps.DiscreteGaussian) else (Density.LAPLACE, 0.8)
     noise = np.clip([winner.value - 500 for winner in found], -6, 6)
     assert chi_square(np.bincount(noise + 6, minlength=13), whole_shares(shape, scale, 6)) > ALARM
     third = ps.report_noisy_max([Fraction(500, 3), Fraction(0)], NOISE, Fraction(1, 3), value=value).value
@@ -91,12 +91,12 @@ def test_a_value_beyond_all_floats_is_infinite():
 
 def test_values_that_cannot_be_released_are_refused():
     for value in (ps.Gumbel(scale=1), ps.Pure(epsilon=1), ps.NoisyMax(NOISE, m=2), "gaussian(sigma=1)", 3):
-        with pytest.raises(ParameterError, match="noise that may be released"):
+        with pytest.raises(ParameterError, match="noise whose noisy score may be released"):
             ps.report_noisy_max([1, 2], NOISE, value=value)
     for scores, options in (([[1, 2]], {}), ([1, 2], {"top": 2}), ([1, 2], {"insecure_float": True})):
-        with pytest.raises(ParameterError, match="`value` goes with one vector"):
+        with pytest.raises(ParameterError, match="`value` needs one vector"):
             ps.report_noisy_max(scores, NOISE, value=NOISE, **options)
-    with pytest.raises(ParameterError, match="whole multiples"):
+    with pytest.raises(ParameterError, match="must be integer multiples"):
         ps.report_noisy_max([1, 0.5], NOISE, value=ps.DiscreteLaplace(scale=1))
     with pytest.raises(NeighbourError):
         ps.report_noisy_max([1, 2], ps.Gaussian(sigma=1, neighbours="add_remove"), value=ps.Gaussian(sigma=1, neighbours="replace_one"))
@@ -106,28 +106,28 @@ def test_votes_are_counted_against_the_declared_rounds():
     votes = ps.NoisyVotes(NOISE, m=3, rounds=2)
     assert votes.mechanism == ps.NoisyMax(NOISE, m=3, rounds=2, changes=2)
     assert votes.spent is None
-    assert votes.ask([2] * 500 + [1] * 3) == 2
+    assert votes.run_round([2] * 500 + [1] * 3) == 2
     assert votes.spent == ps.NoisyMax(NOISE, m=3, changes=2)
-    assert votes.ask(counts=[0, 900, 4]) == 1
-    assert votes.asked == 2
+    assert votes.run_round(counts=[0, 900, 4]) == 1
+    assert votes.rounds_used == 2
     assert votes.spent == votes.mechanism
     with pytest.raises(ParameterError, match="the 2 declared"):
-        votes.ask([0])
-    assert votes.asked == 2
+        votes.run_round([0])
+    assert votes.rounds_used == 2
 
 
 def test_a_stream_of_votes_has_the_law_of_noisy_max():
     """Of two classes, one with a vote more: the difference of two normals decides."""
     votes = ps.NoisyVotes(NOISE, m=2, rounds=1500, changes=1, entropy=seeded(3))
-    found = [votes.ask([0, 1, 1, 0, 1]) for _ in range(1500)]
+    found = [votes.run_round([0, 1, 1, 0, 1]) for _ in range(1500)]
     wins = norm.cdf(1.0 / NOISE.sigma / math.sqrt(2.0))
     assert chi_square(np.bincount(found, minlength=2), [1.0 - wins, wins]) > ALARM
 
 
 def test_votes_show_nothing_but_their_description():
     votes = ps.NoisyVotes(NOISE, m=3, rounds=5, entropy=Stream(b"k" * 32))
-    votes.ask([0, 1, 1])
-    assert repr(votes) == "NoisyVotes(noisy_max(gaussian(sigma=2), m=3, rounds=5, changes=2), asked=1)"
+    votes.run_round([0, 1, 1])
+    assert repr(votes) == "NoisyVotes(noisy_max(gaussian(sigma=2), m=3, rounds=5, changes=2), rounds_used=1)"
     assert set(votes.__slots__) == {"_asked", "_entropy", "_lock", "_mechanism"}  # nothing of a round is kept
 
 
@@ -143,7 +143,7 @@ def test_threads_share_the_rounds():
     def ask():
         for _ in range(10):
             try:
-                votes.ask([0, 1])
+                votes.run_round([0, 1])
             except ParameterError:
                 refused.append(1)
 
@@ -152,7 +152,7 @@ def test_threads_share_the_rounds():
         thread.start()
     for thread in threads:
         thread.join()
-    assert votes.asked == 40
+    assert votes.rounds_used == 40
     assert len(refused) == 20
 
 
@@ -174,21 +174,21 @@ def test_threads_do_not_share_the_bits():
     """A pool of bits that two threads read at once may hand both the same ones: two rounds would have the same noise."""
     entropy = Unshared()
     votes = ps.NoisyVotes(NOISE, m=2, rounds=40, entropy=entropy)
-    threads = [threading.Thread(target=lambda: [votes.ask([0, 1]) for _ in range(10)]) for _ in range(4)]
+    threads = [threading.Thread(target=lambda: [votes.run_round([0, 1]) for _ in range(10)]) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert votes.asked == 40
+    assert votes.rounds_used == 40
     assert entropy.met == 0
 
 
 def test_a_fraction_of_a_vote_under_discrete_noise_costs_no_round():
     votes = ps.NoisyVotes(ps.DiscreteGaussian(sigma=2), m=3, rounds=5)
     for counts in ([0.5, 1, 2], [Fraction(1, 3), 1, 2]):
-        with pytest.raises(ParameterError, match="whole multiples"):
-            votes.ask(counts=counts)
-    assert votes.asked == 0
+        with pytest.raises(ParameterError, match="must be integer multiples"):
+            votes.run_round(counts=counts)
+    assert votes.rounds_used == 0
     assert votes.spent is None
 
 
@@ -200,8 +200,8 @@ def test_a_fraction_of_a_vote_under_discrete_noise_costs_no_round():
 def test_bad_ballots_cost_no_round(ballots):
     votes = ps.NoisyVotes(NOISE, m=3, rounds=5)
     with pytest.raises(ParameterError, match="`ballots`"):
-        votes.ask(ballots)
-    assert votes.asked == 0
+        votes.run_round(ballots)
+    assert votes.rounds_used == 0
 
 
 @pytest.mark.parametrize(
@@ -212,17 +212,17 @@ def test_bad_ballots_cost_no_round(ballots):
 def test_bad_counts_cost_no_round(counts):
     votes = ps.NoisyVotes(NOISE, m=3, rounds=5)
     with pytest.raises(ParameterError, match="`counts`"):
-        votes.ask(counts=counts)
-    assert votes.asked == 0
+        votes.run_round(counts=counts)
+    assert votes.rounds_used == 0
 
 
 def test_no_ballots_at_all_are_a_round_too():
-    assert ps.NoisyVotes(NOISE, m=3, rounds=1).ask([]) in {0, 1, 2}
+    assert ps.NoisyVotes(NOISE, m=3, rounds=1).run_round([]) in {0, 1, 2}
 
 
 @pytest.mark.parametrize("given", [{"m": 0, "rounds": 1}, {"m": 2, "rounds": 0}, {"m": 2, "rounds": 1, "changes": 0}])
 def test_bad_descriptions_of_votes_are_refused(given):
-    with pytest.raises(ParameterError, match="must be a whole number"):
+    with pytest.raises(ParameterError, match="must be an integer"):
         ps.NoisyVotes(NOISE, **given)
 
 
@@ -233,4 +233,4 @@ def test_too_many_classes_to_draw_noise_for_are_refused():
 
 def test_ballots_and_counts_do_not_go_together():
     with pytest.raises(ParameterError, match="and not both"):
-        ps.NoisyVotes(NOISE, m=2, rounds=3).ask([0], counts=[1, 0])
+        ps.NoisyVotes(NOISE, m=2, rounds=3).run_round([0], counts=[1, 0])

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from drawn_noise import CDF
 
-from privselect.noisy_max.accounting.densities import Shape
+from privselect.noisy_max.sampling.rejection_sampler import Density
 from privselect.noisy_max.sampling import rejection_sampler, sample_grid
-from privselect.noisy_max.sampling.rejection_sampler import Staircase
-from privselect.noisy_max.sampling.sample_grid import Line, WholeNumbers
+from privselect.noisy_max.sampling.rejection_sampler import RejectionSampler
+from privselect.noisy_max.sampling.sample_grid import RealGrid, IntegerGrid
 
 POINT_BITS = 8
-LINE = Line(place_bits=1, cell_bits=1)
-TOTAL = {Shape.NORMAL: np.sqrt(2.0 * np.pi), Shape.LAPLACE: 2.0, Shape.EXPONENTIAL: 1.0, Shape.GUMBEL: np.e}  # integrals of the densities
+LINE = RealGrid(place_bits=1, cell_bits=1)
+TOTAL = {Density.NORMAL: np.sqrt(2.0 * np.pi), Density.LAPLACE: 2.0, Density.EXPONENTIAL: 1.0, Density.GUMBEL: np.e}  # integrals of the densities
 
 
 class MoreBitsError(Exception):
@@ -38,7 +38,7 @@ class Given:
 def walked(stairs, depth):
     """The chance that one attempt ends in each box of the lattice, as far as it is decided, and the chance of what is left open."""
     kept, still_open = defaultdict(float), 0.0
-    places = 1 << stairs.lattice.place_bits
+    places = 1 << stairs.grid.box_bits
     first = 1.0 / (places << POINT_BITS)
     for point in range(1 << POINT_BITS):
         todo = [(point << 64 - POINT_BITS | place, (), first) for place in range(places)]
@@ -54,8 +54,8 @@ def walked(stairs, depth):
                     todo += [(word, (*answers, answer), chance / 2**bits) for answer in range(1 << bits)]
                 continue
             if len(drawn):
-                place = drawn.place(0, stairs.lattice)
-                kept[place.at >> place.bits - stairs.lattice.place(0).bits] += chance
+                place = drawn.box(0, stairs.grid)
+                kept[place.index >> place.bits - stairs.grid.box(0).bits] += chance
     return kept, still_open
 
 
@@ -72,9 +72,9 @@ def one_bit_at_a_time(monkeypatch):
     monkeypatch.setattr(sample_grid, "_MORE", 1)
 
 
-@pytest.mark.parametrize("shape", Shape)
+@pytest.mark.parametrize("shape", Density)
 def test_each_box_of_the_line_has_its_integral(shape):
-    stairs = Staircase(shape, LINE, POINT_BITS)
+    stairs = RejectionSampler(shape, LINE, POINT_BITS)
     kept, still_open = walked(stairs, depth=4)
     cells = stairs.height * 2.0**LINE.cell_bits / 2.0**POINT_BITS  # a point is one cell broad and 1 high
 
@@ -87,9 +87,9 @@ def test_each_box_of_the_line_has_its_integral(shape):
 
 
 @pytest.mark.parametrize("scale", [0.3, 1.0, 1.7])
-@pytest.mark.parametrize("shape", [Shape.NORMAL, Shape.LAPLACE])
+@pytest.mark.parametrize("shape", [Density.NORMAL, Density.LAPLACE])
 def test_each_whole_number_has_its_mass(shape, scale):
-    stairs = Staircase(shape, WholeNumbers(scale), POINT_BITS)
+    stairs = RejectionSampler(shape, IntegerGrid(scale), POINT_BITS)
     kept, still_open = walked(stairs, depth=8)
     assert still_open < 0.01
     assert_law(kept, still_open, lambda at: stairs.height * float(shape.density(np.array(at / scale))) / 2.0**POINT_BITS)

@@ -9,11 +9,11 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import log_ndtr, ndtr
 
-from privselect.mechanisms.gaussian import gaussian_delta_above
+from privselect.mechanisms.gaussian import gaussian_delta_upper
 from privselect.noisy_max.accounting.bounds import _log_gaussian_delta
-from privselect.noisy_max.accounting.gaussian_upper import PROVED, one_rival_delta, projected_delta, two_levels_delta
-from privselect.noisy_max.accounting.score_sensitivity import Moves
-from privselect.noisy_max.accounting.two_group_gaussian import FLOOR, two_levels
+from privselect.noisy_max.accounting.gaussian_noise import PROVED_GROUP_SIZE, one_rival_delta, projected_delta, index_delta
+from privselect.noisy_max.accounting.noise_accounting import ScoreChange
+from privselect.noisy_max.accounting.two_group_gaussian import SMALLEST_PROBABILITY, two_group_profile
 
 # -- the integrals ---------------------------------------------------------------------------------------------------------
 
@@ -37,24 +37,24 @@ def exact_tail(m, s, x):
     + [pytest.param(*case, marks=pytest.mark.slow) for case in [(3, 2, 0.5), (10, 9, 0.05), (117, 60, 2.0), (10**12, 1, 0.5)]],
 )
 def test_the_chances_are_right_to_the_stated_rounding(m, s, shift):
-    found = two_levels(m, s, shift)
+    found = two_group_profile(m, s, shift)
     with mpmath.workdps(25):
         for place in (len(found.loss) // 3, -1):
             at = mpmath.mpf(float(found.offset[place]))
             assert abs(exact_tail(m, s, at - shift) / mpmath.mpf(float(found.moved[place])) - 1) < 3e-13
-            assert abs(exact_tail(m, s, at) / mpmath.mpf(float(found.still[place])) - 1) < 3e-13
+            assert abs(exact_tail(m, s, at) / mpmath.mpf(float(found.unmoved[place])) - 1) < 3e-13
 
 
 @pytest.mark.parametrize("shift", [1e-6, 0.01, 0.5, 3.0, 30.0])
 @pytest.mark.parametrize(("m", "s"), [(2, 1), (7, 3), (117, 1), (117, 116), (10**12, 1), (10**12, 10**12 - 1), (10**12, 7 * 10**11)])
 def test_losses_grow_chances_fall_and_the_start_is_below_zero(m, s, shift):
-    found = two_levels(m, s, shift)
+    found = two_group_profile(m, s, shift)
     assert found.loss[0] < 0.0
     assert (np.diff(found.loss) > 0.0).all()
     assert (np.diff(found.moved) <= 1e-15).all()  # both are 1 where the levels are far apart
-    assert (np.diff(found.still) <= 1e-15).all()
+    assert (np.diff(found.unmoved) <= 1e-15).all()
     assert found.moved[0] <= 1.0 + 1e-12
-    assert found.moved[-1] > FLOOR
+    assert found.moved[-1] > SMALLEST_PROBABILITY
     curve = found.delta(np.linspace(0.0, 5.0, 50))
     assert (np.diff(curve) <= 0.0).all()
 
@@ -63,7 +63,7 @@ def test_two_scores_are_one_gaussian():
     epsilon = np.linspace(0.0, 6.0, 61)
     mu = 0.5 / math.sqrt(2.0)
     exact = ndtr(0.5 * mu - epsilon / mu) - np.exp(epsilon) * ndtr(-0.5 * mu - epsilon / mu)
-    found = two_levels(2, 1, 0.5).delta(epsilon)
+    found = two_group_profile(2, 1, 0.5).delta(epsilon)
     seen = exact > 1e-12
     assert (found >= exact)[seen].all()
     assert found[seen] == pytest.approx(exact[seen], rel=2e-3)  # chords between offsets 0.02 apart
@@ -94,7 +94,7 @@ def test_the_lemma_holds_for_as_many_normals_as_are_claimed():
     x, y = x[y >= x], y[y >= x]
     width = 0.1
     for _ in range(12):
-        over = excess(x, x + width, y, y + width) > 1.0 / (PROVED - 1)
+        over = excess(x, x + width, y, y + width) > 1.0 / (PROVED_GROUP_SIZE - 1)
         if not over.any():
             break
         width *= 0.5
@@ -103,7 +103,7 @@ def test_the_lemma_holds_for_as_many_normals_as_are_claimed():
         assert len(x) < 1_000_000
     assert not over.any()
     # The constant is used up: it could not be claimed for many more by this route.
-    assert excess(1.3125, 1.3125, 3.0875, 3.0875) > 1.0 / (PROVED + 1)
+    assert excess(1.3125, 1.3125, 3.0875, 3.0875) > 1.0 / (PROVED_GROUP_SIZE + 1)
 
 
 def second_derivative(z):
@@ -161,7 +161,7 @@ def hockey_stick(scores, winners, shift, epsilon):
     + [pytest.param(*case, marks=pytest.mark.slow) for case in [(4, 1.0, 0.0), (5, 0.5, 1.0), (5, 2.0, 3.0), (7, 0.5, 1.0), (8, 1.0, 0.3)]],
 )
 def test_no_scores_cost_more_than_two_levels(m, shift, epsilon):
-    bound = float(two_levels_delta(Moves(m, m, shift), np.array([epsilon]))[0])
+    bound = float(index_delta(ScoreChange(m, m, shift), np.array([epsilon]))[0])
     generator = np.random.default_rng(m)
     best = 0.0
     for winners in range(1, m):
@@ -182,15 +182,15 @@ def test_the_bounds_are_in_order():
     epsilon = np.linspace(0.0, 4.0, 41)
     for m in (2, 3, 10, 50, 117, 118, 300, 5000):
         for together in {1, 2, m // 2, m}:
-            moves = Moves(m, max(together, 1), 0.5)
-            ours, projected, rival = (bound(moves, epsilon) for bound in (two_levels_delta, projected_delta, one_rival_delta))
+            moves = ScoreChange(m, max(together, 1), 0.5)
+            ours, projected, rival = (bound(moves, epsilon) for bound in (index_delta, projected_delta, one_rival_delta))
             assert (ours <= projected * (1.0 + 1e-2)).all()  # each is rounded up by chords of its own, which are wide far out
             assert (projected <= (m - 1) * rival * (1.0 + 1e-9)).all()
 
 
 def test_fewer_that_move_together_cost_less():
     epsilon = np.linspace(0.0, 3.0, 31)
-    curves = [two_levels_delta(Moves(40, together, 0.5), epsilon) for together in (1, 2, 5, 20, 40)]
+    curves = [index_delta(ScoreChange(40, together, 0.5), epsilon) for together in (1, 2, 5, 20, 40)]
     for fewer, more in itertools.pairwise(curves):
         assert (fewer <= more * (1.0 + 1e-9)).all()
     assert curves[0][10] < 0.5 * curves[-1][10]
@@ -199,10 +199,10 @@ def test_fewer_that_move_together_cost_less():
 @pytest.mark.parametrize("m", [118, 131])
 def test_above_what_is_proved_no_size_is_left_out(m):
     epsilon = np.linspace(0.0, 3.0, 61)
-    bound = two_levels_delta(Moves(m, m, 0.5), epsilon)
+    bound = index_delta(ScoreChange(m, m, 0.5), epsilon)
     for s in range(1, m):
-        found = two_levels(m, s, 0.5)
-        assert ((found.moved - np.exp(epsilon[:, None]) * found.still).max(axis=1) <= bound).all(), s
+        found = two_group_profile(m, s, 0.5)
+        assert ((found.moved - np.exp(epsilon[:, None]) * found.unmoved).max(axis=1) <= bound).all(), s
 
 
 @pytest.mark.parametrize("mu", [1e-13, 1e-9, 1e-5, 0.3, 5.0])
@@ -212,7 +212,7 @@ def test_the_gaussian_profile_rounded_up_is_above_the_truth(mu):
         with mpmath.workdps(60):
             shift, epsilon = mpmath.mpf(mu), mpmath.mpf(share * mu)
             exact = mpmath.ncdf(shift / 2 - epsilon / shift) - mpmath.exp(epsilon) * mpmath.ncdf(-shift / 2 - epsilon / shift)
-        found = float(gaussian_delta_above(mu, share * mu))
+        found = float(gaussian_delta_upper(mu, share * mu))
         log_found = float(_log_gaussian_delta(mu, np.array(share * mu)))
         assert found >= exact
         assert math.exp(log_found) >= exact

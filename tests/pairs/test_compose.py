@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 import privselect as ps
 from privselect.errors import ParameterError
-from privselect.mechanisms.gaussian import gaussian_step
+from privselect.mechanisms.gaussian import gaussian_composition_step
 from privselect.pairs import Bracket, DominatingPair
-from privselect.pairs.compose import ACCURACY, Step, _roughly, compose
-from privselect.pairs.enumerate_composition import are_few, compose_few
+from privselect.pairs.compose import ACCURACY, CompositionStep, _compose_once, compose
+from privselect.pairs.enumerate_composition import can_enumerate, compose_by_enumeration
 
 EPSILONS = (-1.0, 0.0, 0.3, 1.0, 2.5, 6.0)
 
@@ -46,9 +46,9 @@ def pairs(draw):
 
 @given(pairs(), st.integers(2, 4))
 def test_few_outcomes_are_composed_exactly(pair, times):
-    if not are_few(pair, times):
+    if not can_enumerate(pair, times):
         return
-    composed = compose_few(pair, times)
+    composed = compose_by_enumeration(pair, times)
     for epsilon in EPSILONS:
         truth = true_hockey_stick(pair, times, epsilon)
         assert float(composed.hockey_stick(epsilon, side=-1)) <= truth <= float(composed.hockey_stick(epsilon, side=1))
@@ -109,7 +109,7 @@ def test_dpsgd_of_large_losses(noise, rate, steps, least):
 def test_a_law_of_tiny_finite_mass():
     pair = DominatingPair.from_masses([0.0, 1.0], [1.0 - 6e-12, 6e-12])
     for times in (2, 12, 40):
-        composed = compose([(Step(Bracket(pair, (pair,))), times)]).upper
+        composed = compose([(CompositionStep(Bracket(pair, (pair,))), times)]).upper
         assert float(composed.hockey_stick(1.0, side=1)) >= 1.0 - 1e-9
         assert float(composed.epsilon_at(1e-6, side=1)) >= 25.0
 
@@ -127,7 +127,7 @@ def test_a_pair_refuses_what_is_no_mass(masses):
 
 def on_lattice(parts):
     """Through the lattice, whatever shortcut there may be."""
-    return _roughly(parts, ACCURACY)[1]
+    return _compose_once(parts, ACCURACY)[1]
 
 
 def gaussian_delta(mu, epsilon):
@@ -141,7 +141,7 @@ def gaussian_delta(mu, epsilon):
 def test_a_gaussian_on_the_lattice_against_the_closed_form(mu, times):
     if mu * times**0.5 > 20.0:
         return  # an epsilon beyond 520 at the smallest delta
-    found = on_lattice([(gaussian_step(mu), times)])
+    found = on_lattice([(gaussian_composition_step(mu), times)])
     with mpmath.workdps(50):
         total = mpmath.mpf(mu) * mpmath.sqrt(times)
         for delta in (1e-3, 1e-6, 1e-12, 1e-20, 1e-30):
@@ -159,9 +159,9 @@ def test_a_gaussian_on_the_lattice_against_the_closed_form(mu, times):
 @pytest.mark.parametrize(("inner", "outer"), [(10, 30), (300, 20)])
 def test_composing_twice_is_composing_once(inner, outer):
     """compose(m, n) is n compositions of m: the two intervals hold the same truth, so they overlap."""
-    step = ps.DPSGD(noise_multiplier=1.2, sampling_probability=0.02, steps=1).as_step()
+    step = ps.DPSGD(noise_multiplier=1.2, sampling_probability=0.02, steps=1).composition_step()
     at_once = on_lattice([(step, inner * outer)])
-    in_turn = on_lattice([(Step(on_lattice([(step, inner)])), outer)])
+    in_turn = on_lattice([(CompositionStep(on_lattice([(step, inner)])), outer)])
     for delta in (1e-3, 1e-8, 1e-15, 1e-30):
         once, twice = (
             (float(found.lowers[0].epsilon_at(delta, side=-1)), float(found.upper.epsilon_at(delta, side=1)))
@@ -174,9 +174,9 @@ def test_composing_twice_is_composing_once(inner, outer):
 
 def test_the_order_of_the_parts_does_not_matter():
     parts = [
-        (ps.DPSGD(noise_multiplier=1.2, sampling_probability=0.02, steps=1).as_step(), 100),
-        (ps.Laplace(scale=5).as_step(), 3),
-        (ps.Approximate(epsilon=0.2, delta=1e-12).as_step(), 2),
+        (ps.DPSGD(noise_multiplier=1.2, sampling_probability=0.02, steps=1).composition_step(), 100),
+        (ps.Laplace(scale=5).composition_step(), 3),
+        (ps.Approximate(epsilon=0.2, delta=1e-12).composition_step(), 2),
     ]
     found = [on_lattice(list(order)) for order in itertools.permutations(parts)]
     for delta in (1e-3, 1e-8):
@@ -188,7 +188,7 @@ def test_the_order_of_the_parts_does_not_matter():
 
 def test_a_leak_is_leaked_once_for_each_run():
     pair = ps.Approximate(epsilon=0.1, delta=1e-4).brackets[0].upper
-    found = on_lattice([(Step(Bracket(pair, (pair,))), 1000)])
+    found = on_lattice([(CompositionStep(Bracket(pair, (pair,))), 1000)])
     leak = -np.expm1(1000 * np.log1p(-1e-4))
     assert found.upper.p_only >= leak * (1.0 - 1e-12)
     assert found.lowers[0].p_only == pytest.approx(leak, rel=1e-9)

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from privselect.pairs import Bracket, DominatingPair
-from privselect.pairs.compose import Step, compose, compose_above, compose_below
-from privselect.pairs.lattice_profile import Profile
+from privselect.pairs.compose import CompositionStep, compose, compose_lower, compose_upper
 from privselect.pairs.lattice_resolution import Resolution
-from privselect.pairs.loss_lattice import lattice_below
+from privselect.pairs.loss_lattice import LatticeProfile, lattice_lower
 
 DELTAS = (1e-2, 1e-5, 1e-9, 1e-15, 1e-25, 1e-40)
 
@@ -150,7 +149,7 @@ def attack(seed, cases):
         truth = Truth(parts)
         for _ in range(3):
             resolution = some_resolution(rng, parts)
-            assert_caught(truth, compose_above(parts, resolution), compose_below(parts, resolution), around(truth, rng))
+            assert_caught(truth, compose_upper(parts, resolution), compose_lower(parts, resolution), around(truth, rng))
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -171,7 +170,7 @@ def test_any_pairs_composed(seed):
     for _ in range(8):
         parts = some_parts(rng)
         truth = Truth(parts)
-        bracket = compose([(Step(Bracket(pair, (pair,))), times) for pair, times in parts])
+        bracket = compose([(CompositionStep(Bracket(pair, (pair,))), times) for pair, times in parts])
         assert_caught(truth, bracket.upper, bracket.lowers[0], around(truth, rng))
 
 
@@ -183,11 +182,11 @@ def test_a_lattice_from_below_wins_no_mass():
     """Both ends of the chain on one side of where the two lines meet: what was left between them had a negative end."""
     pair = pair_of([0.8790933924674812, 0.007169544678346488], [0.9936570678581085, 0.006342932141891431], 0.11373706285417229)
     for spacing in (0.008005132889223733, 0.004900134718754852, 0.0013963558369816825):
-        law = lattice_below(pair, spacing)
+        law = lattice_lower(pair, spacing)
         assert law.q.sum() <= pair.q.sum() * (1.0 + 1e-12)
         assert (law.q * np.exp(law.losses)).sum() <= pair.p.sum() * (1.0 + 1e-12)
     parts = [(pair, 46)]
-    assert_caught(Truth(parts), compose_above(parts, on(0.008)), compose_below(parts, on(0.008)), np.linspace(-8.0, 8.0, 65))
+    assert_caught(Truth(parts), compose_upper(parts, on(0.008)), compose_lower(parts, on(0.008)), np.linspace(-8.0, 8.0, 65))
 
 
 def test_a_rare_loss_that_the_lattice_cannot_see_is_not_counted_as_none():
@@ -196,14 +195,14 @@ def test_a_rare_loss_that_the_lattice_cannot_see_is_not_counted_as_none():
     p = [0.3 * math.e, 1.0 - 0.3 * math.e - rare * math.exp(12.1), rare * math.exp(12.1)]
     parts = [(pair_of(p, [0.3, 0.7 - rare, rare]), 40)]
     resolution = on(0.00546448087431694, large=11.0, coarse=10.92896174863388)
-    lower = compose_below(parts, resolution)
+    lower = compose_lower(parts, resolution)
     assert max(lower.p.sum(), lower.q.sum()) <= 1.0
-    assert_caught(Truth(parts), compose_above(parts, resolution), lower, np.linspace(-40.0, 60.0, 101))
+    assert_caught(Truth(parts), compose_upper(parts, resolution), lower, np.linspace(-40.0, 60.0, 101))
 
 
 def test_a_leak_of_one_law_on_a_lattice_too_coarse_for_the_rest():
     parts = [(pair_of([0.45, 0.45], [0.5001, 0.4999], 0.1), 3)]
-    assert_caught(Truth(parts), compose_above(parts, on(0.7)), compose_below(parts, on(0.7)), np.linspace(-1.5, 1.5, 61))
+    assert_caught(Truth(parts), compose_upper(parts, on(0.7)), compose_lower(parts, on(0.7)), np.linspace(-1.5, 1.5, 61))
 
 
 @pytest.mark.parametrize("flipped", [False, True])
@@ -216,11 +215,11 @@ def test_large_losses_that_one_law_alone_can_have(flipped):
     pair = pair_of(p, q)
     parts = [(pair.reverse if flipped else pair, 3)]
     for resolution in (on(0.0003, large=50.0, coarse=0.03), on(0.0003, large=50.0, coarse=6.0)):
-        upper = compose_above(parts, resolution)
+        upper = compose_upper(parts, resolution)
         assert_caught(
             Truth(parts),
             upper,
-            compose_below(parts, resolution),
+            compose_lower(parts, resolution),
             np.concatenate([np.linspace(-3.0, 3.0, 25), np.linspace(-300.0, 300.0, 121)]),
         )
         assert upper.p_only < 1e-30
@@ -231,7 +230,7 @@ def test_a_narrow_law_far_from_zero_takes_no_memory():
     class Far:
         p, q, first, last, spacing = np.array([0.25, 0.5]), np.array([0.1, 0.2]), 10**10, 10**10 + 1, 1e-10
 
-    profile = Profile.of(Far)
+    profile = LatticeProfile.of(Far)
     ratio = 0.75 - 0.3 * math.exp(0.5)
     assert profile.at(np.array([0.5]))[0] == pytest.approx(0.3 * (math.e - math.exp(0.5)), rel=1e-8)
     assert ratio < profile.at(np.array([0.0]))[0] == pytest.approx(0.3 * (math.e - 1.0), rel=1e-8)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from closed_forms import discrete_hockey, gaussian_hockey
-from privselect.pairs import DominatingPair, pair_from_curve
+from privselect.pairs import DominatingPair, pair_from_profile
 
 SHARES = (
     st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), min_size=1, max_size=6)
@@ -43,7 +43,7 @@ def check(laws, built, knots):
 def test_the_pair_through_true_values_lies_above_and_meets_them(laws, knots):
     pair = pair_of(*laws)
     forward, backward = values(pair, knots)
-    built = pair_from_curve(knots, forward, backward)
+    built = pair_from_profile(knots, forward, backward)
     check(laws, built, knots)
     # True values are convex already, but for the allowance for rounding: nothing is lost at the knots.
     np.testing.assert_allclose(built.hockey_stick(knots), forward, rtol=0.0, atol=1e-11)
@@ -56,7 +56,7 @@ def test_values_that_are_too_high_in_any_way_still_give_a_pair_above(laws, knots
     pair = pair_of(*laws)
     forward, backward = values(pair, knots)
     forward, backward = forward + noise[: len(knots)], backward + noise[13 : 13 + len(knots)]
-    built = pair_from_curve(knots, forward, backward)
+    built = pair_from_profile(knots, forward, backward)
     check(laws, built, knots)
     for given_values, way in ((forward, built), (backward, built.reverse)):
         assert np.all(way.hockey_stick(knots[1:]) <= np.minimum(given_values[1:], 1.0) + 1e-11)
@@ -67,15 +67,15 @@ def test_values_that_are_too_high_in_any_way_still_give_a_pair_above(laws, knots
 def test_one_direction_much_looser_than_the_other(laws, knots, noise):
     pair = pair_of(*laws)
     forward, backward = values(pair, knots)
-    check(laws, pair_from_curve(knots, forward, backward + 5.0 * noise[: len(knots)]), knots)
-    check(laws, pair_from_curve(knots, np.ones(len(knots)), backward), knots)
+    check(laws, pair_from_profile(knots, forward, backward + 5.0 * noise[: len(knots)]), knots)
+    check(laws, pair_from_profile(knots, np.ones(len(knots)), backward), knots)
 
 
 def test_nothing_known_and_nothing_leaked():
     knots = np.array([0.0, 1.0, 2.0])
-    everything = pair_from_curve(knots, np.ones(3), np.ones(3))
+    everything = pair_from_profile(knots, np.ones(3), np.ones(3))
     assert (everything.p_only, everything.q_only) == (1.0, 1.0)
-    nothing = pair_from_curve(knots, np.zeros(3), np.zeros(3))
+    nothing = pair_from_profile(knots, np.zeros(3), np.zeros(3))
     np.testing.assert_allclose(nothing.hockey_stick(LINE), np.maximum(-np.expm1(np.array(LINE)), 0.0), rtol=0.0, atol=1e-15)
 
 
@@ -84,7 +84,7 @@ def test_a_gaussian_from_its_curve(mu):
     """Knots down to 1e-60: both tails keep their relative digits."""
     knots = np.linspace(0.0, mu * (17.0 + 0.5 * mu), 400)
     curve = np.array([float(gaussian_hockey(mu, e)) for e in knots]) * (1.0 + 1e-15)
-    built = pair_from_curve(knots, curve, curve)
+    built = pair_from_profile(knots, curve, curve)
     for e in np.concatenate([knots[::7], knots[5::31] + 0.01, -knots[::17]]).tolist():
         true = gaussian_hockey(mu, e)
         assert true <= float(built.hockey_stick(e, side=1))

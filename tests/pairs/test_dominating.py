@@ -12,9 +12,9 @@ from closed_forms import DIGITS, discrete_hockey, gaussian_hockey
 from privselect.errors import ParameterError
 from privselect.mechanisms.gaussian import gaussian_bracket
 from privselect.pairs import DominatingPair
-from privselect.pairs.bracket import Bracket
-from privselect.pairs.compose import Step, compose
-from privselect.pairs.subnormal_masses import union_above, union_below
+from privselect.pairs.compose import CompositionStep, compose
+from privselect.pairs.dominating_pair import Bracket
+from privselect.pairs.subnormal_masses import union_lower, union_upper
 
 EPSILONS = [-720.0, -50.0, -3.0, -1.0, -0.1, 0.0, 1e-9, 0.1, 0.7, 1.0, 3.0, 50.0, 720.0]
 
@@ -143,7 +143,7 @@ def test_epsilon_of_a_gaussian_and_of_many_deltas():
 def test_a_union_is_the_weighted_sum(one, other, weight):
     share = Fraction(weight, 10)
     parts = [(float(share), pair_of(*one)), (float(1 - share), pair_of(*other))]
-    above, below = union_above(parts), union_below(parts)
+    above, below = union_upper(parts), union_lower(parts)
     for e in (-1.0, 0.0, 0.3, 2.0):
         with mpmath.workdps(DIGITS):
             true = mpmath.mpf(weight) / 10 * discrete_hockey(*one, e) + (1 - mpmath.mpf(weight) / 10) * discrete_hockey(*other, e)
@@ -154,7 +154,7 @@ def test_a_union_is_the_weighted_sum(one, other, weight):
 
 
 def repeated(pair, times):
-    return compose([(Step(Bracket(pair, (pair,))), times)]).upper
+    return compose([(CompositionStep(Bracket(pair, (pair,))), times)]).upper
 
 
 def product(laws, times):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import privselect as ps
 from privselect.pairs import DominatingPair
-from privselect.pairs.loss_lattice import lattice_above, lattice_below
+from privselect.pairs.loss_lattice import lattice_lower, lattice_upper
 
 RATIOS = [mpmath.exp(mpmath.mpf(e) / 8) for e in range(-48, 49)]
 
@@ -42,7 +42,7 @@ def pairs(draw):
 @given(pairs(), st.sampled_from([0.003, 0.05, 0.3, 2.0]))
 def test_between_the_two_lies_the_pair(pair, spacing):
     with mpmath.workdps(40):
-        above, below = lattice_above(pair, spacing), lattice_below(pair, spacing)
+        above, below = lattice_upper(pair, spacing), lattice_lower(pair, spacing)
         given_pair = [[mpmath.mpf(float(x)) for x in masses] for masses in (pair.p, pair.q)]
         for a in RATIOS:
             higher, truth, lower = both_orders(*exactly(above), a), both_orders(*given_pair, a), both_orders(*exactly(below), a)
@@ -54,7 +54,7 @@ def test_between_the_two_lies_the_pair(pair, spacing):
 
 @given(pairs(), st.sampled_from([0.01, 0.2]))
 def test_both_keep_all_mass(pair, spacing):
-    for law in (lattice_above(pair, spacing), lattice_below(pair, spacing)):
+    for law in (lattice_upper(pair, spacing), lattice_lower(pair, spacing)):
         if len(law.q) == 0:
             continue  # from below, where the lattice is too coarse
         assert law.q.sum() + law.q_only == pytest.approx(1.0, abs=1e-12)
@@ -66,7 +66,7 @@ def test_both_keep_all_mass(pair, spacing):
 @pytest.mark.parametrize("spacing", [0.02, 0.01, 0.005])
 def test_both_are_of_second_order_in_the_spacing(spacing):
     """The variance of the loss grows by at most h^2/6 above, up to the ends, and shrinks by about h^2/3 below."""
-    bracket = ps.Gaussian(sigma=4).as_step().bracket
+    bracket = ps.Gaussian(sigma=4).composition_step().bracket
     pair = bracket.upper
 
     def variance(law):
@@ -74,18 +74,18 @@ def test_both_are_of_second_order_in_the_spacing(spacing):
 
     at_hand = float(pair.q @ pair.losses**2 - (pair.q @ pair.losses) ** 2)
     rounding = 1e-15  # of the sums: where the spacing is that of the pair itself nothing else is left
-    assert -rounding <= variance(lattice_above(pair, spacing)) - at_hand <= 0.3 * spacing**2
-    assert -0.6 * spacing**2 <= variance(lattice_below(pair, spacing)) - at_hand <= rounding
+    assert -rounding <= variance(lattice_upper(pair, spacing)) - at_hand <= 0.3 * spacing**2
+    assert -0.6 * spacing**2 <= variance(lattice_lower(pair, spacing)) - at_hand <= rounding
 
 
 def test_outcomes_on_the_lattice_stay_where_they_are():
     pair = ps.Pure(epsilon=0.7).brackets[0].upper
-    for law in (lattice_above(pair, 0.1), lattice_below(pair, 0.1)):
+    for law in (lattice_upper(pair, 0.1), lattice_lower(pair, 0.1)):
         assert law.index.tolist() == [-7, 7]
         assert law.q == pytest.approx(pair.q, rel=1e-14)
 
 
 def test_a_lattice_that_is_too_coarse_tells_nothing():
     pair = ps.Gaussian(sigma=4).brackets[0].upper
-    assert len(lattice_above(pair, 100.0).q) > 0
-    assert len(lattice_below(pair, 100.0).q) == 0
+    assert len(lattice_upper(pair, 100.0).q) > 0
+    assert len(lattice_lower(pair, 100.0).q) == 0

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privselect.pairs.loss_lattice import LatticePair
-from privselect.pairs.tilted_fft import FLOOR, convolved
+from privselect.pairs.tilted_fft import FLOOR, compose_on_lattice
 
 
 def composed(parts, rare=()):
@@ -38,7 +38,7 @@ def check(parts, rare=()):
     with mpmath.workdps(50):
         truth = composed(parts, rare)
         spacing = (parts or rare)[0][0].spacing
-        bounds = [convolved(parts, side, rare) for side in (1, -1)]
+        bounds = [compose_on_lattice(parts, side, rare) for side in (1, -1)]
         above, below = bounds
         for i, mass in truth.items():
             # What is not listed is at most what was said to be lost.
@@ -79,7 +79,7 @@ def test_binomial_masses_keep_their_digits_deep_in_the_tail(times):
     spacing = min(0.3, 30.0 / times**0.5)
     chance = 1.0 / (1.0 + np.exp(spacing))  # of the loss h under the second law; the first has the other one
     law = LatticePair(spacing, np.array([-1, 1]), np.array([1.0 - chance, chance]), 0.0, 0.0, 0.0)
-    above, below = (convolved([(law, times)], side) for side in (1, -1))
+    above, below = (compose_on_lattice([(law, times)], side) for side in (1, -1))
     with mpmath.workdps(50):
         p, q = mpmath.mpf(float(law.q[1])), mpmath.mpf(float(law.q[0]))
         for index in range(max(-times, above.first), min(times, above.last) + 1, max(2 * (times // 400), 2)):

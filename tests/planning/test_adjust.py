@@ -11,10 +11,10 @@ import pytest
 import privselect as ps
 from privselect.cli import main
 from privselect.errors import NotCoveredError, ParameterError
-from privselect.mechanisms.base import MOST_RUNS
+from privselect.mechanisms.base import MAX_RUNS
 from privselect.mechanisms.gaussian import gaussian_delta
-from privselect.planning.adjust.step_search import Steps
-from privselect.planning.adjust.thresholds import thresholds_for_base, thresholds_for_total
+from privselect.planning.adjust.cor_adjust import thresholds_for_base, thresholds_for_total
+from privselect.planning.adjust.step_search import StepSearch
 from privselect.selection.bounds.paper_bounds import cor_adjust
 
 SMALL = {"noise_multipliers": [2, 4], "sampling_probability": 0.1, "delta": 1e-5}
@@ -43,7 +43,7 @@ def steps_of(adjustment):
 
 def with_steps(adjustment, steps):
     """The selection with other numbers of steps, put together anew."""
-    parts = [(part.weight, replace(part.thing, steps=taken)) for part, taken in zip(adjustment.mechanism.parts, steps, strict=True)]
+    parts = [(part.weight, replace(part.spec, steps=taken)) for part, taken in zip(adjustment.mechanism.parts, steps, strict=True)]
     return ps.Selection(ps.Mixture(parts), adjustment.count)
 
 
@@ -107,7 +107,7 @@ def test_thresholds_for_a_total_meet_it(count, epsilon):
 # -- the search over steps -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("truth", [1, 2, 3, 17, 4005, 18_226, 10**6 + 1, MOST_RUNS - 1])
+@pytest.mark.parametrize("truth", [1, 2, 3, 17, 4005, 18_226, 10**6 + 1, MAX_RUNS - 1])
 @pytest.mark.parametrize("first", [1.0, 1e4, 1e30])
 @pytest.mark.parametrize("slope", [0.6, 15.0])
 def test_neighbours_around_a_level_from_few_values(truth, first, slope):
@@ -117,24 +117,24 @@ def test_neighbours_around_a_level_from_few_values(truth, first, slope):
         asked.append(steps)
         return 10.0 * (math.log(steps) - math.log(truth + 0.5)) + 0.3 * (math.log(steps) - math.log(truth)) ** 3
 
-    assert Steps(value, first, slope).around(0.0) == (truth, truth + 1)
+    assert StepSearch(value, first, slope).around(0.0) == (truth, truth + 1)
     assert len(asked) == len(set(asked)) <= 40
 
 
 @pytest.mark.parametrize("value", [0.0, -math.inf, -5.0])
 def test_a_level_that_is_never_reached(value):
-    assert Steps(lambda _: value, 100.0, 15.0).around(0.0) == (MOST_RUNS, MOST_RUNS + 1)
+    assert StepSearch(lambda _: value, 100.0, 15.0).around(0.0) == (MAX_RUNS, MAX_RUNS + 1)
 
 
 @pytest.mark.parametrize("value", [1e-300, 3.0, math.inf])
 def test_a_level_that_one_step_exceeds(value):
-    search = Steps(lambda _: value, 100.0, 15.0)
+    search = StepSearch(lambda _: value, 100.0, 15.0)
     assert search.around(0.0) == (0, 1)
     assert search.near(0.0, close=0.03) == 1
 
 
 def test_a_wavering_function_still_ends_between_neighbours():
-    low, high = Steps(lambda steps: math.log(steps / 5000.0) + 1e-3 * math.sin(steps), 100.0, 1.0).around(0.0)
+    low, high = StepSearch(lambda steps: math.log(steps / 5000.0) + 1e-3 * math.sin(steps), 100.0, 1.0).around(0.0)
     assert high == low + 1
     assert abs(low - 5000) < 10
 
@@ -170,7 +170,7 @@ def test_a_larger_budget_allows_more(found):
 
 
 def test_equal_shares_spend_alike(found):
-    spent = [ps.Selection(part.thing, GEOMETRIC).delta_at(2.0).upper for part in found.mechanism.parts]
+    spent = [ps.Selection(part.spec, GEOMETRIC).delta_at(2.0).upper for part in found.mechanism.parts]
     # Steps are whole, and one step with the lower noise is a third of that candidate's delta.
     assert spent[0] == pytest.approx(spent[1], rel=0.35)
 
@@ -206,7 +206,7 @@ def test_other_laws_have_the_mixture_alone(count):
     assert_spends_the_budget(found)
     assert found.thresholds is None
     assert found.paper_spent is None
-    assert found.note == f"cor:adjust covers truncated negative binomial laws without a cap, got {count}"
+    assert found.note == f"cor:adjust covers truncated negative binomial K without a cap, got {count}"
     assert all(candidate.paper_steps is None and candidate.saving is None for candidate in found.candidates)
     assert found.as_dict()["cor_adjust"] is None
 
@@ -284,7 +284,7 @@ def test_a_budget_that_limits_nothing():
 
 
 def test_the_papers_way_needs_its_law():
-    message = r"laws without a cap, got poisson\(mean=3\); the mixture needs the total `epsilon` instead"
+    message = r"K without a cap, got poisson\(mean=3\); the mixture needs the total `epsilon` instead"
     with pytest.raises(NotCoveredError, match=f"cor:adjust covers truncated negative binomial {message}"):
         small(count=ps.Poisson(mean=3), epsilon_base=1)
 

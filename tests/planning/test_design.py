@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import privselect as ps
 from privselect.errors import NotCoveredError, ParameterError
-from privselect.planning.design.design_goal import Goal
-from privselect.planning.design.linear_program import Programme
-from privselect.planning.design.plots import law_curves
+from privselect.planning.design.design import survival_curves
+from privselect.planning.design.goal import DesignGoal
+from privselect.planning.design.linear_program import LinearProgram
 
 GAUSSIAN = ps.Gaussian(sigma=4)
 SMALL = {"epsilon": 1.2, "delta": 1e-6, "tau": 0.05, "cap": 12, "mean": 5}
@@ -64,7 +64,7 @@ def test_no_law_on_a_grid_is_better():
     for weights in itertools.product(range(5), repeat=3):
         if 0 < sum(weights) <= 4:
             law = ps.Finite({0: 4 - sum(weights), **dict(enumerate(weights, start=1))})
-            chance = Goal.checked(epsilon=epsilon, delta=delta, tau=tau, cap=3, mean=None).chance(law)
+            chance = DesignGoal.checked(epsilon=epsilon, delta=delta, tau=tau, cap=3, mean=None).chance(law)
             if chance > found.chance:
                 assert ps.Selection(mechanism, law).delta_at(epsilon).lower > delta or chance <= found.at_most
             elif chance > best and ps.Selection(mechanism, law).delta_at(epsilon).upper <= delta:
@@ -79,7 +79,7 @@ def test_random_allowed_laws_are_below_the_bound(small):
     for _ in range(15):
         p = rng.dirichlet(np.full(13, 0.3))
         p *= min(1.0, 5 / (p @ np.arange(13)))
-        law = Goal.checked(**SMALL).as_finite(np.append(1 - p[1:].sum(), p[1:]))
+        law = DesignGoal.checked(**SMALL).as_finite(np.append(1 - p[1:].sum(), p[1:]))
         # With K = 0 the rest of the time every law comes to be allowed.
         share = min(1.0, SMALL["delta"] / max(ps.Selection(pure, law).delta_at(SMALL["epsilon"]).upper, 1e-300))
         assert share * (p @ values) <= small.at_most
@@ -178,9 +178,9 @@ BAD = [
     ({"tau": 0}, "`tau` must be in [1e-12, 1), got 0"),
     ({"tau": 1}, "`tau` must be in [1e-12, 1), got 1"),
     ({"tau": math.nan}, "`tau` must be in [1e-12, 1), got nan"),
-    ({"cap": 0}, "`cap` must be a whole number >= 1 and <= 10000, got 0"),
-    ({"cap": 2.5}, "`cap` must be a whole number >= 1 and <= 10000, got 2.5"),
-    ({"cap": 10**6}, "`cap` must be a whole number >= 1 and <= 10000, got 1000000"),
+    ({"cap": 0}, "`cap` must be an integer >= 1 and <= 10000, got 0"),
+    ({"cap": 2.5}, "`cap` must be an integer >= 1 and <= 10000, got 2.5"),
+    ({"cap": 10**6}, "`cap` must be an integer >= 1 and <= 10000, got 1000000"),
     ({"mean": 0}, "`mean` must be in [1e-12, 1e+15], got 0"),
     ({"mean": -1}, "`mean` must be in [1e-12, 1e+15], got -1"),
     ({"mean": math.inf}, "`mean` must be in [1e-12, 1e+15], got inf"),
@@ -217,7 +217,7 @@ def test_as_dict_is_json(small):
 
 
 def test_curves_fall_from_one(small):
-    curves = law_curves(small)
+    curves = survival_curves(small)
     assert set(curves) == {"k", "designed", "geometric", "negative_binomial", "binomial"}
     for name, values in curves.items():
         assert len(values) == len(curves["k"])
@@ -248,7 +248,7 @@ def test_whole_weights_keep_the_budget_exactly(weights, mean, keep_one):
     if mean is not None:
         scale = min(1.0, float(mean) / (pmf @ np.arange(len(pmf))))
         pmf = np.append(1 - scale * pmf[1:].sum(), scale * pmf[1:])
-    goal = Goal(1.0, 1e-6, 0.1, len(pmf) - 1, mean)
+    goal = DesignGoal(1.0, 1e-6, 0.1, len(pmf) - 1, mean)
     law = goal.as_finite(pmf, keep_one=keep_one)
     if law is None:
         return
@@ -264,7 +264,7 @@ def test_whole_weights_keep_the_budget_exactly(weights, mean, keep_one):
 def test_weak_duality_holds_for_any_multipliers(seed, limited):
     rng = np.random.default_rng(seed)
     values, mean = np.sort(rng.random(6)), 2.0 if limited else None
-    programme = Programme(values, mean, 1.0)
+    programme = LinearProgram(values, mean, 1.0)
     for _ in range(4):
         programme.add(rng.normal(size=6) * 10.0 ** rng.integers(-2, 6))
     bound = programme.bound(rng.exponential(size=4) * rng.integers(0, 2, size=4), rng.exponential())
@@ -278,7 +278,7 @@ def test_weak_duality_holds_for_any_multipliers(seed, limited):
 def test_the_programme_finds_the_optimum_of_a_case_done_by_hand():
     # Values 1, 2, 3; sum k^2 P(k) <= 2 and E K <= 1.5: K = 1 and K = 2 each half the time would leak 2.5; on the way from 0 to 1 to 2
     # the best is P(1) = 2/3, P(2) = 1/3, with value 4/3.
-    programme = Programme(np.array([1.0, 2.0, 3.0]), 1.5, 1.0)
+    programme = LinearProgram(np.array([1.0, 2.0, 3.0]), 1.5, 1.0)
     programme.add(np.array([1.0, 4.0, 9.0]) / 2.0)
     solution = programme.solve()
     assert solution.pmf == pytest.approx([0.0, 2 / 3, 1 / 3, 0.0], abs=1e-9)

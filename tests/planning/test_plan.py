@@ -6,8 +6,8 @@ import pytest
 
 import privselect as ps
 from privselect.errors import NotCoveredError, ParameterError
-from privselect.planning.plan import checked
-from privselect.planning.success_probability import chance_of_best
+from privselect.planning.plan import check_plan
+from privselect.planning.plan_result import success_probability
 from privselect.selection.compare import BOUNDS
 
 DPSGD = "dpsgd(noise_multiplier={}, sampling_probability={}, steps={})"
@@ -39,7 +39,7 @@ QUESTIONS = [
 def test_the_solution_meets_the_budget_and_a_little_less_safe_exceeds_it(mechanism, count, epsilon, further):
     plan = ps.plan(mechanism, count, epsilon=epsilon, delta=1e-6)
     assert plan.cost.upper <= epsilon
-    assert plan.cost == plan.whole.epsilon_at(1e-6)
+    assert plan.cost == plan.selection.epsilon_at(1e-6)
     # The texts say what was certified, digit by digit.
     assert ps.parse(str(plan.mechanism)) == plan.mechanism
     assert str(plan.mechanism) == str(ps.parse(mechanism.replace("?", repr(plan.value))))
@@ -53,9 +53,9 @@ def test_the_setting_of_de_et_al():
     trial = DPSGD.format(21.1, 16384 / 50000, 250)
     plan = ps.plan(trial, "geometric(mean=?)", epsilon=2.755, delta=1e-6)
     assert plan.value == pytest.approx(6800, rel=0.01)
-    assert plan.instead["paper"] == pytest.approx(300, rel=0.01)
-    assert plan.instead["renyi"] == pytest.approx(86, rel=0.01)
-    assert plan.instead["composition"] == 5
+    assert plan.baselines["paper"] == pytest.approx(300, rel=0.01)
+    assert plan.baselines["renyi"] == pytest.approx(86, rel=0.01)
+    assert plan.baselines["composition"] == 5
     summary = plan.summary()
     for said in ("geometric(mean=6816", "by the paper's bound", "299.", "by Renyi divergences", "86.1", "with every run released"):
         assert said in summary
@@ -65,7 +65,7 @@ def test_the_setting_of_de_et_al():
 def test_what_another_bound_would_have_forced_meets_the_budget_by_that_bound(name):
     trial, law = ps.DPSGD(noise_multiplier=ps.UNKNOWN, sampling_probability=0.02, steps=500), ps.Geometric(mean=10)
     plan = ps.plan(trial, law, epsilon=1.5, delta=1e-5)
-    forced = plan.instead[name]
+    forced = plan.baselines[name]
     assert forced > plan.value
     # The search for it looks less closely than this does.
     assert BOUNDS[name](trial.fill(forced), law, 1e-5) <= 1.5 * (1 + 1e-9)
@@ -74,7 +74,7 @@ def test_what_another_bound_would_have_forced_meets_the_budget_by_that_bound(nam
 
 def test_a_bound_that_does_not_apply_says_why():
     plan = ps.plan("gaussian(sigma=?)", "binomial(n=20, p=0.5)", epsilon=2, delta=1e-6)
-    assert plan.instead["renyi"] is None
+    assert plan.baselines["renyi"] is None
     assert "no Renyi bound" in plan.notes["renyi"]
     with pytest.raises(NotCoveredError):
         BOUNDS["renyi"](plan.mechanism, plan.count, 1e-6)
@@ -82,7 +82,7 @@ def test_a_bound_that_does_not_apply_says_why():
 
 def test_a_cap_is_scanned_and_every_stretch_shown():
     plan = ps.plan("gaussian(sigma=4)", "geometric(mean=30, cap=?)", epsilon=1.7888, delta=1e-6)
-    (first, last), (again, end) = plan.feasible
+    (first, last), (again, end) = plan.feasible_ranges
     assert first == 1
     assert end is None
     assert plan.value == again
@@ -97,7 +97,7 @@ def test_a_cap_is_scanned_and_every_stretch_shown():
 @pytest.mark.slow
 def test_the_greatest_cap_where_large_ones_cost_too_much():
     plan = ps.plan(ps.Gaussian(sigma=4), ps.Geometric(mean=30, cap=ps.UNKNOWN), epsilon=1.6, delta=1e-6)
-    assert plan.feasible == ((1, plan.value),)
+    assert plan.feasible_ranges == ((1, plan.value),)
     assert cost_of_cap(plan.value) <= 1.6 < cost_of_cap(plan.value + 1)
 
 
@@ -108,7 +108,7 @@ def cost_of_cap(cap):
 @pytest.mark.slow
 def test_a_cap_below_the_least_allowed_is_never_tried():
     plan = ps.plan("pure(epsilon=0.5)", "finite({2: 1, 3: 1}, cap=?)", epsilon=1.2, delta=1e-6)
-    assert plan.feasible == ((2, 2),)
+    assert plan.feasible_ranges == ((2, 2),)
 
 
 @pytest.mark.slow
@@ -128,8 +128,8 @@ def test_fewer_trials_than_one_may_be_the_answer():
 
 def test_the_cap_is_that_of_the_law_it_stands_in():
     sketch = ps.parse("selection(selection(gaussian(sigma=4), geometric(mean=2)), geometric(mean=300, cap=?))")
-    (hole,) = sketch.holes
-    assert hole.owner.emptied() == ps.Geometric(mean=300)
+    (hole,) = sketch.open_parameters
+    assert hole.owner.without_unknowns() == ps.Geometric(mean=300)
 
 
 def test_what_the_law_of_k_says_beforehand():
@@ -137,14 +137,14 @@ def test_what_the_law_of_k_says_beforehand():
     trials = plan.trials()
     assert trials["expected"] == 10
     assert trials["probability_of_zero"] == pytest.approx(math.exp(-10))
-    assert trials["chance_of_best"] == pytest.approx({str(tau): -math.expm1(-10 * tau) for tau in (0.01, 0.05, 0.1)})
+    assert trials["success_probability"] == pytest.approx({str(tau): -math.expm1(-10 * tau) for tau in (0.01, 0.05, 0.1)})
     assert trials["quantiles"] == {"0.5": 10, "0.9": 14, "0.99": 18}
     alone = ps.plan("gaussian(sigma=?)", epsilon=1, delta=1e-6).trials()
     assert alone == {
         "expected": 1.0,
         "quantiles": {"0.5": 1, "0.9": 1, "0.99": 1},
         "probability_of_zero": 0.0,
-        "chance_of_best": {"0.01": 0.01, "0.05": 0.05, "0.1": 0.1},
+        "success_probability": {"0.01": 0.01, "0.05": 0.05, "0.1": 0.1},
     }
 
 
@@ -162,16 +162,16 @@ def test_what_the_law_of_k_says_beforehand():
 )
 def test_the_chance_of_a_trial_among_the_best(law, phi, tau):
     # 1e-9: Gauss-Legendre on panels over which phi' changes by a fixed factor; 1 - phi itself loses digits at small tau.
-    assert chance_of_best(ps.parse(law), tau) == pytest.approx(1 - phi(1 - tau), rel=1e-9, abs=1e-12)
+    assert success_probability(ps.parse(law), tau) == pytest.approx(1 - phi(1 - tau), rel=1e-9, abs=1e-12)
 
 
 BAD = [
     (("gaussian(sigma=4)", "geometric(mean=30)"), {}, "exactly one number must be left open, as \\? or UNKNOWN, got none"),
     (("gaussian(sigma=?)", "geometric(mean=?)"), {}, "got 2 in"),
     (("points((?, 1e-6))", None), {}, "only a single number with a name"),
-    (("geometric(mean=?)", None), {}, "`mechanism` must be what one trial leaks"),
+    (("geometric(mean=?)", None), {}, "`mechanism` must be a mechanism such as"),
     (("gaussian(sigma=?)", "gaussian(sigma=3)"), {}, "`count` must be a law of K"),
-    ((4, None), {}, "`mechanism` must be what one trial leaks"),
+    ((4, None), {}, "`mechanism` must be a mechanism such as"),
     (("gaussian(sigma=?)", None), {"epsilon": 0}, r"`epsilon` must be in \(0, inf\), got 0"),
     (("gaussian(sigma=?)", None), {"epsilon": math.nan}, "`epsilon` must be"),
     (("gaussian(sigma=?)", None), {"delta": 1}, r"`delta` must be in \(0, 1\), got 1"),
@@ -179,20 +179,20 @@ BAD = [
     (
         ("gaussian(sigma=0.3)", "geometric(mean=?)"),
         {},
-        "no `mean` looked at meets epsilon 2 at delta 1e-06: even with K = 1 and mean = 1 epsilon is",
+        "no `mean` tried meets epsilon 2 at delta 1e-06: even with K = 1 and mean = 1 epsilon is",
     ),
     (
         ("composed(approximate(epsilon=1, delta=1e-5), gaussian(sigma=?))", "geometric(mean=30)"),
         {},
         "even with K = 1 and sigma = 1000000 epsilon is inf",
     ),
-    (("pure(epsilon=1)", "fixed(k=8, cap=?)"), {"epsilon": 0.6}, "no `cap` looked at meets .* even with K = 1 and cap = 8 epsilon is 0.99"),
+    (("pure(epsilon=1)", "fixed(k=8, cap=?)"), {"epsilon": 0.6}, "no `cap` tried meets .* even with K = 1 and cap = 8 epsilon is 0.99"),
     (
         ("gaussian(sigma=4)", "binomial(n=9, p=?)"),
         {"epsilon": 9},
-        "is met by every `p` looked at, even p = 1: there is nothing to solve for",
+        "is met by every `p` tried, even p = 1: there is nothing to solve for",
     ),
-    (("gaussian(sigma=4)", "geometric(mean=30, cap=?)"), {"epsilon": 20}, "is met by every `cap` looked at, any from 1 on"),
+    (("gaussian(sigma=4)", "geometric(mean=30, cap=?)"), {"epsilon": 20}, "is met by every `cap` tried, any from 1 on"),
 ]
 
 
@@ -204,10 +204,10 @@ def test_what_cannot_be_solved_is_refused_in_one_sentence(asked, budget, said):
 
 
 def test_a_plan_without_an_unknown_is_checked_against_its_budget():
-    plan = checked("gaussian(sigma=4)", "geometric(mean=30)", epsilon=1.8, delta=1e-6)
+    plan = check_plan("gaussian(sigma=4)", "geometric(mean=30)", epsilon=1.8, delta=1e-6)
     assert plan.value is None
     assert plan.cost.upper <= 1.8
     with pytest.raises(ParameterError, match=r"must meet its budget, epsilon 1.7 at delta 1e-06, got an epsilon of 1.788"):
-        checked("gaussian(sigma=4)", "geometric(mean=30)", epsilon=1.7, delta=1e-6)
+        check_plan("gaussian(sigma=4)", "geometric(mean=30)", epsilon=1.7, delta=1e-6)
     with pytest.raises(ParameterError, match="no number must be left open here"):
-        checked("gaussian(sigma=?)", epsilon=1.7, delta=1e-6)
+        check_plan("gaussian(sigma=?)", epsilon=1.7, delta=1e-6)

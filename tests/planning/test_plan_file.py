@@ -6,7 +6,7 @@ import pytest
 
 import privselect as ps
 from privselect._util import atomic_files
-from privselect.certificates.declarations import Declared
+from privselect.certificates.model import Declared
 from privselect.errors import ParameterError
 from privselect.planning.plan_file import plan_file_of, read_plan, write_plan
 
@@ -27,9 +27,9 @@ def test_a_plan_is_read_back_as_it_was_written(solved, tmp_path):
     read = read_plan(file)
     assert read == plan_file_of(solved, declared)
     assert read.declared == declared
-    assert read.asked.mechanism == "gaussian(sigma=?)"
+    assert read.problem.mechanism == "gaussian(sigma=?)"
     again = read.plan()
-    assert (again.mechanism, again.count, again.cost, again.asked) == (solved.mechanism, solved.count, solved.cost, solved.asked)
+    assert (again.mechanism, again.count, again.cost, again.problem) == (solved.mechanism, solved.count, solved.cost, solved.problem)
     write_plan(again, tmp_path / "again.toml", read.declared)
     assert (tmp_path / "again.toml").read_bytes() == file.read_bytes()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["again.toml", "plan.toml"]
@@ -38,10 +38,10 @@ def test_a_plan_is_read_back_as_it_was_written(solved, tmp_path):
 def test_the_hash_is_that_of_what_is_promised(solved, tmp_path):
     write_plan(solved, tmp_path / "plan.toml")
     read = read_plan(tmp_path / "plan.toml")
-    promise = read.promise()
-    assert promise.digest() == plan_file_of(solved).promise().digest()
-    assert promise.digest() != read.model_copy(update={"epsilon": 2.5}).promise().digest()
-    assert promise.digest() == read.model_copy(update={"asked": None}).promise().digest()
+    promise = read.terms()
+    assert promise.digest() == plan_file_of(solved).terms().digest()
+    assert promise.digest() != read.model_copy(update={"epsilon": 2.5}).terms().digest()
+    assert promise.digest() == read.model_copy(update={"problem": None}).terms().digest()
 
 
 def test_every_comment_is_a_field_that_may_be_uncommented(solved, tmp_path):
@@ -63,11 +63,11 @@ def test_a_file_may_leave_a_number_open(tmp_path):
 
 BAD = [
     ("", "`version` is missing"),
-    (GOOD.replace("version = 1", "version = 2"), "`version` of a plan must be 1, got 2: it was made by a later privselect"),
+    (GOOD.replace("version = 1", "version = 2"), "`version` of a plan must be 1, got 2: a later privselect has written it"),
     (GOOD.replace("version = 1", "version = 0"), "`version` of a plan must be 1, got 0"),
     (GOOD.replace("version = 1", "version = true"), "`version` of a plan must be 1, got True"),
     (GOOD.replace("epsilon = 1.8", f"epsilon = 1{5000 * '0'}"), "a plan must be TOML"),
-    (GOOD + '[asked]\nmechanism = "a\\u007f"\n', "unknown mechanism|unexpected"),
+    (GOOD + '[problem]\nmechanism = "a\\u007f"\n', "unknown mechanism|unexpected"),
     (GOOD.replace('mechanism = "gaussian(sigma=4)"\n', ""), "`mechanism` is missing"),
     (GOOD.replace("epsilon = 1.8", 'epsilon = "1.8"'), "`epsilon` must be"),
     (GOOD.replace("epsilon = 1.8", "epsilon = nan"), "`epsilon` must be"),
@@ -76,7 +76,7 @@ BAD = [
     (GOOD + "[declared]\nunit = 3\n", "`unit` must be"),
     (GOOD + '[declared]\nunit = "a\\nb"\n', "must be one line of visible text"),
     (GOOD.replace("gaussian(sigma=4)", "gaussian(sigma=-4)"), "`sigma` must be in"),
-    (GOOD.replace("gaussian(sigma=4)", "geometric(mean=4)"), "`mechanism` must be what one trial leaks"),
+    (GOOD.replace("gaussian(sigma=4)", "geometric(mean=4)"), "`mechanism` must be a mechanism such as"),
     (GOOD.replace("epsilon = 1.8", "epsilon = 1.7"), "the plan must meet its budget, epsilon 1.7 at delta 1e-06"),
     (GOOD[:-15], "a plan must be TOML"),
     (GOOD + "version = 1\n", "a plan must be TOML"),

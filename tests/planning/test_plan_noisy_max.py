@@ -29,8 +29,8 @@ def test_the_solution_meets_the_budget_and_a_little_less_safe_exceeds_it(asked, 
 
 def test_every_other_bound_asks_for_more_noise():
     plan = ps.plan("noisy_max(gaussian(sigma=?), m=100, rounds=5)", epsilon=4, delta=1e-6)
-    assert list(plan.instead) == ["paper", "renyi", "full_release"]
-    for name, sigma in plan.instead.items():
+    assert list(plan.baselines) == ["paper", "renyi", "full_release"]
+    for name, sigma in plan.baselines.items():
         assert sigma > plan.value, name
         with_it = ps.NoisyMax(ps.Gaussian(sigma=sigma), m=100, rounds=5)
         assert 0.99 * 4 < with_it.bounds(1e-6)[name] <= 4, name
@@ -38,7 +38,7 @@ def test_every_other_bound_asks_for_more_noise():
 
 def test_every_other_bound_allows_fewer_rounds():
     plan = ps.plan("noisy_max(gaussian(sigma=20), m=100, rounds=?)", epsilon=4, delta=1e-6)
-    for name, rounds in plan.instead.items():
+    for name, rounds in plan.baselines.items():
         assert rounds is None or rounds < plan.value, name
 
 
@@ -53,15 +53,15 @@ def test_the_summary_says_what_was_solved_for():
 def test_a_noisy_max_may_be_what_a_trial_does():
     plan = ps.plan("noisy_max(gaussian(sigma=?), m=10)", "geometric(mean=30)", epsilon=4, delta=1e-6)
     assert plan.cost.upper <= 4
-    assert set(plan.instead) == {"paper", "renyi", "composition"}
+    assert set(plan.baselines) == {"paper", "renyi", "composition"}
 
 
 def test_a_budget_that_one_round_exceeds_is_refused():
-    with pytest.raises(ParameterError, match=r"^no `rounds` looked at meets epsilon 0.1 at delta 1e-06: even with rounds = 1 epsilon is"):
+    with pytest.raises(ParameterError, match=r"^no `rounds` tried meets epsilon 0.1 at delta 1e-06: even with rounds = 1 epsilon is"):
         ps.plan("noisy_max(gaussian(sigma=1), m=10, rounds=?)", epsilon=0.1, delta=1e-6)
 
 
 def test_noise_that_is_not_fit_for_release_is_told_apart_from_a_budget_that_is_not_met():
     plan = ps.plan("noisy_max(gumbel(scale=?), m=10)", epsilon=1, delta=1e-6)
-    assert plan.instead["full_release"] is None
-    assert plan.notes["full_release"] == "this noise is not fit for the release of scores, whatever its scale"
+    assert plan.baselines["full_release"] is None
+    assert plan.notes["full_release"] == "this noise does not protect a release of all scores, at any scale"

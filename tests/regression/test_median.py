@@ -1,4 +1,4 @@
-"""The private median: its distance by brute force, its law written out, and runs of it counted."""
+"""The private median: its distance by brute force, its exact distribution, and frequencies over many runs."""
 
 import math
 from fractions import Fraction
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import privselect as ps
 from closed_forms import gaussian_hockey
 from privselect.errors import NeighbourError, ParameterError
-from privselect.regression.gaussian_sampler import FLOATS, SEEDED, normals_from
+from privselect.regression.noise_source import FLOATING_POINT_NOTE, INSECURE_SEED_NOTE, make_noise_source
 from privselect.regression.ptr.distance_test import threshold
 from privselect.regression.ptr.median import PrivateMedian, private_median
 from privselect.regression.ptr.ptr_protocol import NO_ANSWER
@@ -36,7 +36,7 @@ def proposal(step=1.0, sigma=1.0, test=None, failure=0.05, high=TOP):
 
 
 def neighbours(data):
-    """All data sets of whole numbers with one record more or less."""
+    """All data sets of integers with one record more or less."""
     for index in range(len(data)):
         yield data[:index] + data[index + 1 :]
     for value in VALUES:
@@ -67,19 +67,19 @@ def distances(step, most=8):
 
 @pytest.mark.parametrize("data", SMALL[::7], ids=str)
 def test_the_median_and_its_sensitivity(data):
-    # Numbers in between reach no further than the whole ones do, the bounds among them.
+    # Fractions move the median no further than integers, which include the bounds.
     made = proposal()
-    array = made.sorted_within(data)
+    array = made.clip_and_sort(data)
     assert made.median(array) == lower_median(data)
-    assert made.sensitivity(array) == local_sensitivity(data)
+    assert made.local_sensitivity(array) == local_sensitivity(data)
 
 
 @pytest.mark.parametrize("step", [0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 4.5])
-def test_the_distance_is_the_least_number_of_records(step):
+def test_the_distance_is_the_smallest_number_of_records(step):
     """A data set of n records is at most n from one that is bad: none of those that count has more than 8."""
     made, true = proposal(step), distances(step)
     for data in SMALL:
-        assert made.distance(made.sorted_within(data)) == true[data], data
+        assert made.distance(made.clip_and_sort(data)) == true[data], data
     assert {true[data] for data in SMALL} >= {0, 1, 2, 3}
 
 
@@ -87,7 +87,7 @@ def test_the_distance_is_the_least_number_of_records(step):
 def test_a_distance_of_one_is_what_the_target_needs(step):
     made = proposal(step)
     for data in SMALL:
-        assert (made.distance(made.sorted_within(data)) >= 1) == (local_sensitivity(data) <= step)
+        assert (made.distance(made.clip_and_sort(data)) >= 1) == (local_sensitivity(data) <= step)
 
 
 @given(st.lists(st.floats(-3.0, 13.0), max_size=60), st.floats(0.01, 9.9), st.floats(0.0, 10.0))
@@ -99,7 +99,7 @@ def test_the_distance_is_the_minimum_and_moves_by_at_most_one(values, step, one_
         above = [sum(x > start + Fraction(step) for x in padded[1:]) for start in padded]
         return min(max(n - 2 * r, n - 2 * i - 1) for i, r in enumerate(above))
 
-    data, more = made.sorted_within(values), made.sorted_within([*values, one_more])
+    data, more = made.clip_and_sort(values), made.clip_and_sort([*values, one_more])
     assert made.distance(data) == slowly(data.tolist())
     assert made.distance(more) == slowly(more.tolist())
     assert abs(made.distance(data) - made.distance(more)) <= 1
@@ -108,17 +108,17 @@ def test_the_distance_is_the_minimum_and_moves_by_at_most_one(values, step, one_
 def test_a_gap_that_exceeds_the_step_by_less_than_a_rounding():
     """As floats 0.1 + 0.2 is the upper number, so that a sum would find no gap above 0.2; there is one."""
     made = proposal(0.2, high=1.0)
-    data = made.sorted_within([0.1, 0.1 + 0.2])
-    assert made.sensitivity(data) > Fraction(0.2)
+    data = made.clip_and_sort([0.1, 0.1 + 0.2])
+    assert made.local_sensitivity(data) > Fraction(0.2)
     assert made.distance(data) == 0
-    assert made.distance(made.sorted_within([0.25, 0.25 + 0.125])) == 1
+    assert made.distance(made.clip_and_sort([0.25, 0.25 + 0.125])) == 1
 
 
 def test_many_close_records_are_far_from_bad():
     made = proposal(0.5, high=100.0)
-    data = made.sorted_within(np.linspace(49.0, 51.0, 2001))
+    data = made.clip_and_sort(np.linspace(49.0, 51.0, 2001))
     assert made.distance(data) == pytest.approx(500, abs=2)  # a gap of 0.5 is made of 500 records
-    assert made.distance(made.sorted_within(np.full(1000, 7.0))) == 1000 - 1
+    assert made.distance(made.clip_and_sort(np.full(1000, 7.0))) == 1000 - 1
 
 
 # -- the threshold ---------------------------------------------------------------------------------------------------------
@@ -133,13 +133,13 @@ def tail(noise, t):
 
 
 def reaches(noise, t):
-    """``Pr(noise >= t)`` for any whole t."""
+    """``Pr(noise >= t)`` for any integer t."""
     return tail(noise, t) if t >= 1 else 1.0 - tail(noise, 1 - t)
 
 
 @pytest.mark.parametrize("failure", [0.4, 0.05, 1e-3, 1e-9, 1e-30])
 @pytest.mark.parametrize("scale", [0.01, 0.7, 1.0, 3.3, 250.0])
-def test_the_threshold_of_laplace_noise_is_the_least(scale, failure):
+def test_the_threshold_of_laplace_noise_is_the_smallest(scale, failure):
     noise = ps.DiscreteLaplace(scale=scale)
     t = threshold(noise, failure)
     assert tail(noise, t) <= failure * (1 + 1e-12)
@@ -148,7 +148,7 @@ def test_the_threshold_of_laplace_noise_is_the_least(scale, failure):
 
 @pytest.mark.parametrize("failure", [0.1, 0.01, 1e-5, 1e-9, 1e-30])
 @pytest.mark.parametrize("sigma", [0.05, 0.4, 1.0, 3.3, 250.0])
-def test_the_threshold_of_gaussian_noise_is_nearly_the_least(sigma, failure):
+def test_the_threshold_of_gaussian_noise_is_nearly_the_smallest(sigma, failure):
     noise = ps.DiscreteGaussian(sigma=sigma)
     t = threshold(noise, failure)
     assert tail(noise, t) <= failure * (1 + 1e-12)
@@ -156,7 +156,7 @@ def test_the_threshold_of_gaussian_noise_is_nearly_the_least(sigma, failure):
 
 
 def test_a_threshold_beyond_all_numbers_is_refused():
-    with pytest.raises(ParameterError, match="too broad"):
+    with pytest.raises(ParameterError, match="too much noise"):
         proposal(test=ps.DiscreteLaplace(scale=1e16))
 
 
@@ -164,9 +164,9 @@ def test_a_threshold_beyond_all_numbers_is_refused():
 
 
 def exact_delta(made, first, second, epsilon):
-    """Of the whole run. With chances a and b to pass, no answer gives ``(1-a - e^eps (1-b))_+``; the rest is a Gaussian elsewhere."""
+    """Of the whole run. With probabilities a and b to pass, no answer gives ``(1-a - e^eps (1-b))_+``; the rest is a Gaussian elsewhere."""
     t, noise = threshold(made.test, made.failure), made.test
-    arrays = [made.sorted_within(data) for data in (first, second)]
+    arrays = [made.clip_and_sort(data) for data in (first, second)]
     a, b = (reaches(noise, t - made.distance(array)) for array in arrays)
     apart = abs(lower_median(first) - lower_median(second)) / (made.step * made.target.sigma)
     silent = max((1.0 - a) - math.exp(epsilon) * (1.0 - b), 0.0)
@@ -199,16 +199,16 @@ RUNS, MARGIN = 6_000, 0.0374
 
 
 def zeros_and_ones(zeros):
-    """The median falls from 1 to 0 when a one goes: a step of 1 is the least that is good."""
+    """The median falls from 1 to 0 when a one goes: a step of 1 is the smallest that is good."""
     return (0,) * zeros + (1,) * (zeros + 1), (0,) * zeros + (1,) * zeros
 
 
 @cache
 def counted(made, pair, seed):
     """How often each of two neighbours is answered above 1/2, and how often not at all."""
-    source, shares = normals_from(seed), []
+    source, shares = make_noise_source(seed), []
     for data in pair:
-        array = made.sorted_within(data)
+        array = made.clip_and_sort(data)
         answers = [made.answer(array, source) for _ in range(RUNS)]
         shares.append(sum(answer is not NO_ANSWER and answer > 0.5 for answer in answers) / RUNS)
         shares.append(sum(answer is NO_ANSWER for answer in answers) / RUNS)
@@ -221,16 +221,16 @@ def counted(made, pair, seed):
     ids=["far from bad", "often without an answer"],
 )
 def test_runs_of_a_worst_pair_stay_below_the_certified_delta(zeros, noise, failure, seed):
-    """By Hoeffding a chance counted over n runs is off by more than m with chance at most ``2 exp(-2 n m^2)``: here 1.1e-7.
+    """By Hoeffding a frequency over n runs is off by more than m with probability at most ``2 exp(-2 n m^2)``: here 1.1e-7.
 
-    With four of them the false alarm has a chance below 5e-7 over all seeds.
+    With four frequencies the false alarm probability is below 5e-7 over all seeds.
     """
     made, pair = proposal(1.0, sigma=0.7, test=noise, failure=failure), zeros_and_ones(zeros)
     high, silent, other_high, other_silent = counted(made, pair, seed)
-    a, b = (reaches(noise, threshold(noise, failure) - made.distance(made.sorted_within(data))) for data in pair)
+    a, b = (reaches(noise, threshold(noise, failure) - made.distance(made.clip_and_sort(data))) for data in pair)
     above = 0.5 * math.erfc(-0.5 / 0.7 / math.sqrt(2.0))
     for found, true in ((high, a * above), (silent, 1.0 - a), (other_high, b * (1.0 - above)), (other_silent, 1.0 - b)):
-        assert found == pytest.approx(true, abs=MARGIN)  # the run has the law that was written out
+        assert found == pytest.approx(true, abs=MARGIN)  # the run has the exact distribution
     for epsilon in (0.0, 0.3):
         factor, bound = math.exp(epsilon), made.mechanism.delta_at(epsilon).upper
         assert high - factor * other_high - MARGIN * (1.0 + factor) <= bound
@@ -250,7 +250,7 @@ def test_so_many_runs_would_find_too_little_noise():
 USUAL = {"low": 0.0, "high": 100.0, "step": 0.5, "sigma": 2.0, "test": ps.DiscreteLaplace(scale=4), "failure": 1e-7}
 
 
-def test_an_answer_is_near_the_median_and_says_what_it_leaks():
+def test_an_answer_is_near_the_median_and_states_its_mechanism():
     values = np.random.default_rng(3).normal(50.0, 10.0, 5001)
     answer = private_median(values, **USUAL, insecure_seed=1)
     assert answer.value == pytest.approx(np.median(values), abs=6.0)  # six deviations of the noise
@@ -258,7 +258,7 @@ def test_an_answer_is_near_the_median_and_says_what_it_leaks():
     assert ps.parse(str(answer.mechanism)) == answer.mechanism
     assert answer.mechanism.neighbours == "add_remove"
     assert 0.5 < answer.mechanism.epsilon_at(1e-6).upper < 2.5
-    assert answer.notes == (FLOATS, SEEDED)
+    assert answer.notes == (FLOATING_POINT_NOTE, INSECURE_SEED_NOTE)
     assert private_median(values, **USUAL, insecure_seed=1) == answer
     assert private_median(values[::-1], **USUAL, insecure_seed=2).value != answer.value
 
@@ -266,12 +266,12 @@ def test_an_answer_is_near_the_median_and_says_what_it_leaks():
 def test_without_a_seed_the_noise_is_new_each_time():
     first, second = (private_median([50.0] * 999, **USUAL) for _ in range(2))
     assert first.value != second.value
-    assert first.notes == (FLOATS,)
+    assert first.notes == (FLOATING_POINT_NOTE,)
 
 
 @pytest.mark.parametrize("values", [[], [3.0], [0.0] * 500 + [100.0] * 500, np.linspace(0.0, 100.0, 80)], ids=["none", "one", "two", "far"])
 def test_no_answer_is_an_outcome_and_says_so(values):
-    """The distance is at most 1 in each case, and the threshold 64: an answer has a chance of about 1e-7."""
+    """The distance is at most 1 in each case, and the threshold 64: an answer has a probability of about 1e-7."""
     answer = private_median(values, **USUAL, insecure_seed=4)
     assert answer.value is None
     assert answer.mechanism == private_median([50.0] * 999, **USUAL, insecure_seed=4).mechanism
@@ -279,8 +279,8 @@ def test_no_answer_is_an_outcome_and_says_so(values):
 
 def test_numbers_are_clipped_to_the_bounds():
     made = proposal()
-    assert made.sorted_within([9.0, -1e300, 2.5, 1e300]).tolist() == [0.0, 2.5, 5.0, 5.0]
-    assert made.sorted_within([]).tolist() == []
+    assert made.clip_and_sort([9.0, -1e300, 2.5, 1e300]).tolist() == [0.0, 2.5, 5.0, 5.0]
+    assert made.clip_and_sort([]).tolist() == []
 
 
 SECRET = 123456.789
@@ -291,10 +291,10 @@ SECRET = 123456.789
     [[SECRET, math.nan], [SECRET, math.inf], [[SECRET]], SECRET, ["a", SECRET], None, [SECRET, True, None]],
     ids=["nan", "infinite", "nested", "number", "text", "none", "object"],
 )
-def test_values_that_are_no_numbers_are_refused_without_showing_them(values):
+def test_invalid_values_are_refused_without_showing_them(values):
     with pytest.raises(ParameterError) as caught:
         private_median(values, **USUAL)
-    assert str(caught.value) == "`values` must be a list of finite numbers, got something else"
+    assert str(caught.value) == "`values` must be a list of finite numbers"
 
 
 @pytest.mark.parametrize(
@@ -302,8 +302,8 @@ def test_values_that_are_no_numbers_are_refused_without_showing_them(values):
     [
         ({"low": math.nan}, "`low` must be in (-inf, inf), got nan"),
         ({"high": math.inf}, "`high` must be in (-inf, inf), got inf"),
-        ({"low": 100.0}, "`low` must be below `high`, and not by more than floats can tell, got 100.0 and 100.0"),
-        ({"low": -1e308, "high": 1e308}, "`low` must be below `high`, and not by more than floats can tell, got -1e+308 and 1e+308"),
+        ({"low": 100.0}, "`low` must be below `high`, with a finite difference, got 100.0 and 100.0"),
+        ({"low": -1e308, "high": 1e308}, "`low` must be below `high`, with a finite difference, got -1e+308 and 1e+308"),
         ({"step": 0}, "`step` must be in (0, 100), got 0"),
         ({"step": 100.0}, "`step` must be in (0, 100), got 100.0"),
         ({"step": math.nan}, "`step` must be in (0, 100), got nan"),
@@ -311,10 +311,10 @@ def test_values_that_are_no_numbers_are_refused_without_showing_them(values):
         ({"failure": 0}, "`failure` must be in (0, 1), got 0"),
         ({"failure": 1}, "`failure` must be in (0, 1), got 1"),
         ({"test": ps.Laplace(scale=2)}, "`test` must be discrete_laplace or discrete_gaussian noise on a distance, got laplace(scale=2)"),
-        ({"insecure_seed": -1}, "`insecure_seed` must be a whole number >= 0"),
+        ({"insecure_seed": -1}, "`insecure_seed` must be an integer >= 0"),
     ],
 )
-def test_what_makes_no_sense_is_refused_in_one_sentence(changed, sentence):
+def test_invalid_arguments_are_refused_in_one_sentence(changed, sentence):
     with pytest.raises(ParameterError) as caught:
         private_median([1.0], **USUAL | changed)
     assert str(caught.value).startswith(sentence)

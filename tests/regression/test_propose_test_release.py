@@ -24,7 +24,7 @@ class Given(Mechanism):
 
     pair: DominatingPair
 
-    def _make_brackets(self):
+    def _make_brackets(self, _accuracy):
         return Bracket(self.pair, (self.pair,), "remove"), Bracket(self.pair.reverse, (self.pair.reverse,), "add")
 
 

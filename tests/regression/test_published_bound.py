@@ -5,7 +5,7 @@ from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.stats import norm
 
-from privselect.regression.ops.calibration import signal_for
+from privselect.regression.ops.calibration import signal_for_dp
 from privselect.regression.ops.worst_leverage import worst_deltas
 
 RIDGE, LENGTH, EPSILON, DELTA = 1000.0, 1.5, 1.0, 1e-6
@@ -35,7 +35,7 @@ def test_the_published_precision_leaks_four_times_the_delta_it_claims():
 
 
 def test_ours_keeps_the_delta():
-    signal = signal_for(1 / RIDGE, EPSILON, DELTA)
+    signal = signal_for_dp(1 / RIDGE, EPSILON, DELTA)
     exact = worst_deltas(1 / RIDGE, signal, np.array([EPSILON]), 1e-40)
     assert max(upper[0] for upper in exact.uppers) <= DELTA
     assert max(lower[0] for lower in exact.lowers) > 0.98 * DELTA

@@ -3,7 +3,7 @@
 from functools import cache
 
 import privselect as ps
-from privselect.certificates.run_metadata import Run
+from privselect.certificates.model import RunMetadata
 
 DECLARED = ps.Declared(unit="one person", trust_model="central: the curator sees the data", records_public=True, score="public data")
 
@@ -14,5 +14,5 @@ def certified(mechanism="gaussian(sigma=4)", count=None, delta=1e-6, epsilon=Non
 
 
 @cache
-def selected(run=Run()):  # noqa: B008 - frozen
+def selected(run=RunMetadata()):  # noqa: B008 - frozen
     return certified("gaussian(sigma=4)", "geometric(mean=30)", epsilon=2.0 if run.runs == 1 else 8.0, run=run)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from report_certificates import certified, selected
 
-from privselect.certificates.run_metadata import Run
+from privselect.certificates.model import RunMetadata
 from privselect.report import write_report
 
 pytestmark = pytest.mark.browser
@@ -21,7 +21,7 @@ NAMES = ("selected", "draft", "refused")
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pages")
-    draft = certified(declared=None, run=Run(randomness="the seed 7", insecure=True, runs=3, notes=("long" * 200,)))
+    draft = certified(declared=None, run=RunMetadata(randomness="the seed 7", insecure=True, runs=3, notes=("long" * 200,)))
     texts = {
         "selected": selected().to_json(),
         "draft": draft.to_json(),
@@ -45,7 +45,7 @@ def browser():
 
 @pytest.fixture
 def show(browser, pages):
-    """A report in a window of its own, with every request that it makes and all that it complains of."""
+    """Open a report in a window, and record its requests and console messages."""
     contexts = []
 
     def shown(name, width=1000, scheme="light"):
@@ -112,5 +112,5 @@ def test_it_prints(show, tmp_path, size):
     assert len(sheets) > 1
     # Some fonts have one letter for fi, which is read back as such.
     plain = unicodedata.normalize("NFKC", "".join("".join(sheets).split()))
-    for text in ("The claim holds", "What it rests on", selected().statement):
+    for text in ("The claim holds", "Assumptions", selected().statement):
         assert "".join(text.split()) in plain

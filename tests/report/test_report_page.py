@@ -1,4 +1,4 @@
-"""What a page says is what the certificate says."""
+"""The page of a certificate shows what was proved."""
 
 import json
 import os
@@ -9,17 +9,15 @@ from page_parser import Page, assert_harmless
 from report_certificates import DECLARED, certified, selected
 
 import privselect as ps
-from privselect.certificates.derived_fields import consequences
-from privselect.certificates.gdp_fit import fitted
-from privselect.certificates.number_models import Composition, Point
-from privselect.certificates.run_metadata import Run
+from privselect.certificates.model import Composition, ProfilePoint, RunMetadata
+from privselect.certificates.profile import fit_gdp
 from privselect.certificates.sign import new_key, sign
-from privselect.certificates.statement import rounded_up
+from privselect.certificates.statement import derived_fields, format_epsilon
 from privselect.certificates.verify import verify
 from privselect.errors import CertificateError, ParameterError
 from privselect.report import write_report
-from privselect.report.attack_bounds import most_found, most_guessed
-from privselect.report.number_format import at_most, percent_up, times_down
+from privselect.report.attack_bounds import max_detection_rate, max_guess_probability
+from privselect.report.number_format import format_upper, percent_up, ratio_down
 
 HOSTILE = "</q><script>alert('x')</script> \" ' & <img src=http://attack onerror=y> \u05d0\u05d1 " + 700 * "long"
 
@@ -28,29 +26,29 @@ def test_the_numbers_are_those_of_the_certificate(page_of):
     certificate = selected()
     page, total, bounds = page_of(certificate), certificate.total, certificate.bounds
     assert_harmless(page)
-    assert f"({rounded_up(total.upper)}, 1e-06)-differential privacy" in page.text
-    assert "which is 1 in 1,000,000." in page.text
+    assert f"({format_epsilon(total.upper)}, 1e-06)-differential privacy" in page.text
+    assert "plus delta = 1e-06 (1 in 1,000,000)." in page.text
     assert f"epsilon 2 at delta 1e-06, of which {percent_up(total.upper / 2.0)} is used" in page.text
     for share in (0.01, 0.05):
-        assert f"{share:.0%} at most {percent_up(most_found(certificate.curve, share))}" in page.text
-    assert f"a guess is right in at most {percent_up(most_guessed(certificate.curve))} of all cases" in page.text
+        assert f"{share:.0%} at most {percent_up(max_detection_rate(certificate.curve, share))}" in page.text
+    assert f"a guess is correct with probability at most {percent_up(max_guess_probability(certificate.curve))}." in page.text
     for bound in (total.upper, bounds.paper, bounds.renyi, bounds.liu_talwar, bounds.ratio, bounds.pointwise, certificate.base.upper):
-        assert page.text.count(rounded_up(bound)) >= 1
-    assert f"{times_down(bounds.paper, total.upper)} times as much by the paper\u2019s privacy profiles" in page.text
-    assert f"costs {times_down(certificate.composition.epsilon, total.upper)} times that" in page.text
-    for text in (certificate.statement, certificate.hash, certificate.promise_hash, certificate.made, certificate.released, "one person"):
+        assert page.text.count(format_epsilon(bound)) >= 1
+    assert f"as multiples of the exact epsilon: {ratio_down(bounds.paper, total.upper)} by the paper\u2019s privacy profiles" in page.text
+    assert f"costs {ratio_down(certificate.composition.epsilon, total.upper)} times the exact epsilon" in page.text
+    for text in (certificate.statement, certificate.hash, certificate.plan_hash, certificate.issued_at, certificate.released, "one person"):
         assert text in page.text
     for text in (*certificate.withheld, *certificate.theorems, *verify(certificate).unprotected):
         assert text in page.text
 
 
-def test_the_law_of_k_is_told(page_of):
+def test_the_law_of_k_is_shown(page_of):
     text = page_of(selected()).text
     law = ps.Geometric(mean=30)
-    assert "trials, in the mean 30 " in text
+    assert "expected number of trials 30 " in text
     for level in (0.5, 0.9, 0.99):
-        assert f"trials, in {level:.0%} of all cases at most {law.quantile(level)} " in text
-    assert re.search(r"among the best 5% of the candidates 61\.\d%", text)  # 0.05 * 30 / (1 + 0.05 * 29)
+        assert f"number of trials, {level:.0%} quantile {law.quantile(level)} " in text
+    assert re.search(r"among the best 5% of candidates 61\.\d%", text)  # 0.05 * 30 / (1 + 0.05 * 29)
 
 
 def test_the_same_certificate_gives_the_same_bytes(tmp_path):
@@ -63,16 +61,16 @@ def test_without_a_law_of_k_nothing_is_compared(page_of):
     page = page_of(certified())
     assert_harmless(page)
     assert len(page.charts) == 1
-    assert "What others would have charged" not in page.text
-    assert "law of K" not in page.text.replace("this law of K", "")  # of what a signature protects
-    assert "On private data one computation is run. What is to be released is the output of the mechanism." in page.text
+    assert "Comparison with other bounds" not in page.text
+    assert "law of K" not in page.text.replace("whether mechanism, law of K, delta", "")  # of what a signature protects
+    assert "One computation runs on private data. Released: the output of the mechanism." in page.text
 
 
 @pytest.mark.parametrize("mechanism", ["pure(epsilon=1)", "selection(gaussian(sigma=4), geometric(mean=3))", "gaussian(sigma=0.05)"])
 def test_other_shapes_of_curves_are_drawn(page_of, mechanism):
     page = page_of(certified(mechanism))
     assert_harmless(page)
-    assert ("next to nothing" in page.text) == ("0.05" in mechanism)
+    assert ("almost no protection" in page.text) == ("0.05" in mechanism)
 
 
 def test_every_chart_is_named(page_of):
@@ -86,28 +84,28 @@ def test_every_chart_is_named(page_of):
 @pytest.mark.parametrize(
     ("certificate", "marks"),
     [
-        (certified, ["A plan", "Unsigned"]),
-        (lambda: certified(declared=None), ["A draft", "A plan", "Unsigned"]),
-        (lambda: certified(run=Run(randomness="the seed 7", insecure=True)), ["Insecure", "Unsigned"]),
-        (lambda: certified(run=Run(runs=3)), ["3 runs", "Unsigned"]),
+        (certified, ["Plan", "Unsigned"]),
+        (lambda: certified(declared=None), ["Draft", "Plan", "Unsigned"]),
+        (lambda: certified(run=RunMetadata(randomness="the seed 7", insecure=True)), ["Insecure", "Unsigned"]),
+        (lambda: certified(run=RunMetadata(runs=3)), ["3 runs", "Unsigned"]),
     ],
 )
 def test_what_must_be_known_first_stands_first(page_of, certificate, marks):
     page = page_of(certificate())
     start, end = page.source.index("marks"), page.source.index("<nav")
     assert re.findall(r"<strong>(.*?)</strong>", page.source[start:end]) == marks
-    grave = {"A draft", "Insecure"} & set(marks)
+    grave = {"Draft", "Insecure"} & set(marks)
     assert ('class="verdict grave"' in page.source) == bool(grave)
     for mark in grave:
-        assert f"The claim holds, {mark.lower()}" in page.text
+        assert f"The claim holds ({mark.lower()})" in page.text
 
 
 def test_several_runs_are_compared_by_one(page_of):
-    certificate = selected(Run(runs=3))
-    page, one = page_of(certificate), rounded_up(selected().total.upper)
-    assert rounded_up(certificate.total.upper) in page.text
-    assert f"This is about one of the runs. The same selection, priced at the same delta: exactly, it costs {one}." in page.text
-    assert "Each of the 3 runs drew a K of its own." in page.text
+    certificate = selected(RunMetadata(runs=3))
+    page, one = page_of(certificate), format_epsilon(selected().total.upper)
+    assert format_epsilon(certificate.total.upper) in page.text
+    assert f"These numbers are for one run. At this delta, the exact epsilon of the selection is {one}." in page.text
+    assert "Each of the 3 runs drew its own K." in page.text
 
 
 def test_signatures(tmp_path):
@@ -115,25 +113,25 @@ def test_signatures(tmp_path):
     file = tmp_path / "c.json"
     file.write_text(sign(certified(), tmp_path / "key.pem").to_json())
     asked = Page(write_report(file, key=key).file.read_text())
-    assert f"Signed By the key that was asked for, {key}" in asked.text
-    assert "It was held against the signer that was given." in asked.text
+    assert f"Signed Signed with the expected key, {key}" in asked.text
+    assert "The certificate matches the given signer." in asked.text
     assert "protects the following" not in asked.text
-    assert "Signed, by whom?" in Page(write_report(file).file.read_text()).text
+    assert "Signer not checked" in Page(write_report(file).file.read_text()).text
     other = new_key(tmp_path / "other.pem")
     assert "REFUSED" in Page(write_report(file, key=other).file.read_text()).text
 
 
 def test_another_plan_is_refused(page_of):
-    digest = certified().promise.digest()
-    assert "It was held against the plan that was given." in page_of(certified(), promise_digest=digest).text
-    assert "REFUSED" in page_of(certified("gaussian(sigma=5)"), promise_digest=digest).text
+    digest = certified().plan.digest()
+    assert "The certificate matches the given plan." in page_of(certified(), plan_hash=digest).text
+    assert "REFUSED" in page_of(certified("gaussian(sigma=5)"), plan_hash=digest).text
 
 
 def test_bounds_that_claim_nothing_have_no_bar(page_of):
     page = page_of(certified("gaussian(sigma=4)", "finite({1: 1, 3: 2})"))
     assert_harmless(page)
     assert page.text.count("not covered") >= 3
-    assert "would have charged" not in page.text.replace("What others would have charged", "")
+    assert "Earlier bounds" not in page.text
     labels = [text.text for text in page.charts[2].findall("text")][::2]
     assert labels == ["one trial alone", "exact", "ratio", "all runs released (composition)"]
 
@@ -144,7 +142,7 @@ def test_bounds_that_claim_nothing_have_no_bar(page_of):
 def forged(certificate, **fields):
     """With other fields, what follows from them written anew, and a hash that fits."""
     other = certificate.model_copy(update=fields)
-    right = consequences(other.promise, other.total, other.base, other.run, other.accuracy.asked)
+    right = derived_fields(other.plan, other.total, other.base, other.run, other.accuracy.requested)
     other = other.model_copy(update=right)
     return other.model_copy(update={"hash": other.digest()})
 
@@ -157,10 +155,10 @@ def test_what_is_proved_here_is_shown_where_the_claim_is_a_little_lower(page_of)
     )
     low = forged(certificate, total=certificate.total.model_copy(update={"upper": claimed}), curve=curve)
     assert verify(low).holds
-    assert rounded_up(claimed) != rounded_up(certificate.total.upper)
+    assert format_epsilon(claimed) != format_epsilon(certificate.total.upper)
     page = page_of(low)
-    assert f"({rounded_up(certificate.total.upper)}, 1e-06)-differential privacy" in page.text
-    assert f"= e<sup>{rounded_up(certificate.total.upper)}</sup> = 5.983," in page.source
+    assert f"({format_epsilon(certificate.total.upper)}, 1e-06)-differential privacy" in page.text
+    assert f"= e<sup>{format_epsilon(certificate.total.upper)}</sup> = 5.983," in page.source
 
 
 def test_nothing_that_verify_lets_pass_is_shown_where_less_is_proved(page_of):
@@ -169,13 +167,13 @@ def test_nothing_that_verify_lets_pass_is_shown_where_less_is_proved(page_of):
     upper, lower = right.total.upper * (1 - 0.9e-4), right.total.lower * (1 + 0.9e-4)
     total = right.total.model_copy(update={"upper": upper, "lower": min(lower, upper)})
     points = {point.epsilon: point.delta * (1 - 1.9e-3) for point in right.curve if point.epsilon != right.total.upper}
-    curve = tuple(Point(epsilon=at, delta=delta) for at, delta in sorted({**points, upper: total.delta}.items()))
-    shaved = forged(right, total=total, curve=curve, gaussian_dp=fitted(curve, total.delta))
+    curve = tuple(ProfilePoint(epsilon=at, delta=delta) for at, delta in sorted({**points, upper: total.delta}.items()))
+    shaved = forged(right, total=total, curve=curve, gaussian_dp=fit_gdp(curve, total.delta))
     verdict = verify(shaved)
     assert verdict.holds
-    assert verdict.line == verify(right).line
+    assert verdict.summary == verify(right).summary
     page, truth = page_of(shaved), page_of(right)
-    assert [shown for shown in (shaved.gaussian_dp.mu, lower) if at_most(shown) in truth.text] == []
+    assert [shown for shown in (shaved.gaussian_dp.mu, lower) if format_upper(shown) in truth.text] == []
     told = page.text.replace(shaved.statement, "").replace(shaved.hash, "")
     assert told == truth.text.replace(right.statement, "").replace(right.hash, "")
     drawn = page.source[page.source.index('id="profile-title"') :]
@@ -189,23 +187,23 @@ def test_what_others_charge_is_computed_here(page_of):
     boasting = forged(certificate, bounds=bounds, base=base, composition=Composition(runs=certificate.composition.runs, epsilon=5e4))
     assert verify(boasting).holds
     page = page_of(boasting)
-    assert f"{times_down(certificate.bounds.renyi, certificate.total.upper)} times as much by R" in page.text
+    assert f"{ratio_down(certificate.bounds.renyi, certificate.total.upper)} by R" in page.text
     for boast in ("500", "900", "77.000", "50,000", "5.0000e+4"):
-        assert boast not in page.text.replace(boasting.statement, "").replace(boasting.hash, "").replace(boasting.promise_hash, "")
+        assert boast not in page.text.replace(boasting.statement, "").replace(boasting.hash, "").replace(boasting.plan_hash, "")
 
 
 def test_a_selection_inside_the_mechanism_rests_on_the_same(page_of):
     inside = page_of(certified("selection(gaussian(sigma=4), geometric(mean=3))"))
-    for line in ("K comes from its law, and nobody learns it", "The score is part of what the guarantee of a trial covers"):
+    for line in ("K is drawn from its distribution and stays secret", "The guarantee of a trial covers its score"):
         assert line in inside.text
     assert "how the score is private" in inside.text
-    assert "What is to be released is the output of the best-scoring trial alone." in inside.text
+    assert "Released: only the output of the best-scoring trial." in inside.text
     composed = page_of(certified("composed(gaussian(sigma=4), selection(gaussian(sigma=8), geometric(mean=3)))"))
-    assert "of each selection in it only the winner" in composed.text
-    assert "K comes from its law" in composed.text
+    assert "with only the winner of each selection in it" in composed.text
+    assert "K is drawn from its distribution" in composed.text
     alone = page_of(certified())
-    assert "K comes from its law" not in alone.text
-    assert "What is protected is one record." in alone.text
+    assert "K is drawn from its distribution" not in alone.text
+    assert "The protected unit is one record." in alone.text
     disjoint = page_of(certified("disjoint(gaussian(sigma=4), laplace(scale=4))"))
     assert "Parts of the data that are disjoint share no record" in disjoint.text.replace(certified().statement, "")
 
@@ -224,12 +222,12 @@ def test_words_of_versions_are_quoted(page_of):
 
 def test_a_fixed_number_of_trials_is_no_secret(page_of):
     page = page_of(ps.certify("pure(epsilon=0.1)", "fixed(k=1)", delta=1e-6, declared=DECLARED))
-    assert "On private data 1 trial is run." in page.text
+    assert "1 trial runs on private data." in page.text
     assert "stays secret" not in page.text
 
 
 def test_a_folder_cannot_choose_what_is_overwritten(tmp_path):
-    folder = released(tmp_path / "run", certified(run=Run()))
+    folder = released(tmp_path / "run", certified(run=RunMetadata()))
     precious = tmp_path / "precious"
     precious.write_text("precious")
     (folder / "report.html").symlink_to(precious)
@@ -239,13 +237,13 @@ def test_a_folder_cannot_choose_what_is_overwritten(tmp_path):
 
 
 def test_a_release_beside_a_plan_is_refused(tmp_path):
-    with pytest.raises(ParameterError, match=r"a certificate beside release\.json must be of a run, got one of a plan"):
+    with pytest.raises(ParameterError, match=r"a certificate next to release\.json must be of a run, got one of a plan"):
         write_report(released(tmp_path / "run", certified()))
 
 
 @pytest.mark.parametrize("name", ["release.json", "certificate.json"])
 def test_what_is_no_file_is_not_waited_for(tmp_path, name):
-    folder = released(tmp_path / "run", certified(run=Run()))
+    folder = released(tmp_path / "run", certified(run=RunMetadata()))
     (folder / name).unlink()
     os.mkfifo(folder / name)
     with pytest.raises(ParameterError, match="must be a regular file"):
@@ -271,9 +269,9 @@ def test_a_refused_certificate_is_refused_in_large_letters_and_nothing_of_it_rep
 
 @pytest.mark.parametrize("text", ["<script>\u202e\u0000</script>", 3000 * "x", "two\nlines", "\u2800"])
 def test_hidden_text_in_a_certificate_is_refused_and_not_shown(page_of, text):
-    promise = json.loads(certified().to_json())["promise"]
+    promise = json.loads(certified().to_json())["plan"]
     promise["declared"]["unit"] = text
-    page = page_of(changed(certified(), promise=promise))
+    page = page_of(changed(certified(), plan=promise))
     assert_harmless(page)
     assert "REFUSED" in page.text
     assert page.text.isprintable()
@@ -291,7 +289,7 @@ def test_an_unknown_field_with_a_hostile_name_stays_text(page_of):
 def test_hostile_words_in_a_certificate_that_verifies_stay_words(page_of):
     words = HOSTILE[:999]
     declared = ps.Declared(unit=words, trust_model=words, records_public=False, score=words, not_covered=(words, "<b>"))
-    page = page_of(certified(declared=declared, run=Run(randomness=words, insecure=True, notes=(words,))))
+    page = page_of(certified(declared=declared, run=RunMetadata(randomness=words, insecure=True, notes=(words,))))
     assert_harmless(page)
     assert page.text.count(" ".join(words.split())) >= 6
     assert page.attributes("dir").count("auto") >= 6
@@ -306,7 +304,7 @@ def released(folder, issued, **said):
 
 
 def test_a_released_folder_shows_what_was_released(tmp_path):
-    folder = released(tmp_path / "run", certified(run=Run()), artifact="model.npz")
+    folder = released(tmp_path / "run", certified(run=RunMetadata()), artifact="model.npz")
     report = write_report(folder)
     page = Page(report.file.read_text())
     assert report.file == folder / "report.html"
@@ -314,16 +312,20 @@ def test_a_released_folder_shows_what_was_released(tmp_path):
 
 
 def test_a_fallback_is_called_one(tmp_path):
-    page = Page(write_report(released(tmp_path / "run", certified(run=Run()), fallback=True, candidate=None, score=None)).file.read_text())
-    assert "no trial was drawn or all failed, and which of the two stays secret" in page.text
+    page = Page(
+        write_report(released(tmp_path / "run", certified(run=RunMetadata()), fallback=True, candidate=None, score=None)).file.read_text()
+    )
+    assert "no trial was drawn or all trials failed. Which of the two stays secret." in page.text
 
 
 def test_hostile_words_in_a_release_stay_words(tmp_path):
     words = HOSTILE + "\u202e\u0000\ud800\n"
-    folder = released(tmp_path / "run", certified(run=Run()), candidate={words: [words, {words: None}]}, artifact=words.replace("/", ""))
+    folder = released(
+        tmp_path / "run", certified(run=RunMetadata()), candidate={words: [words, {words: None}]}, artifact=words.replace("/", "")
+    )
     page = Page(write_report(folder).file.read_text(encoding="utf-8"))
     assert_harmless(page)
-    assert "No hash and no signature covers that file: anyone can change it." in page.text
+    assert "No hash or signature protects that file: anyone can change it." in page.text
     assert page.text.isprintable()
     assert r"\u202e\u0000\ud800\u000a" in page.text
 
@@ -331,17 +333,17 @@ def test_hostile_words_in_a_release_stay_words(tmp_path):
 @pytest.mark.parametrize(
     ("said", "complaint"),
     [
-        ({"certificate": "sha256:" + 64 * "0"}, "must name the certificate beside it"),
-        ({"version": 2}, "of version 1"),
-        ({"candidate": [1]}, "must hold a candidate"),
-        ({"score": "high"}, "must hold a candidate"),
-        ({"score": True}, "must hold a candidate"),
-        ({"score": float("nan")}, "must hold a candidate"),
-        ({"artifact": "../elsewhere"}, "must hold a candidate"),
+        ({"certificate": "sha256:" + 64 * "0"}, "must name the certificate next to it"),
+        ({"version": 2}, "with version 1"),
+        ({"candidate": [1]}, "must contain a candidate"),
+        ({"score": "high"}, "must contain a candidate"),
+        ({"score": True}, "must contain a candidate"),
+        ({"score": float("nan")}, "must contain a candidate"),
+        ({"artifact": "../elsewhere"}, "must contain a candidate"),
     ],
 )
 def test_a_release_that_does_not_fit_is_refused(tmp_path, said, complaint):
-    folder = released(tmp_path / "run", certified(run=Run()), **said)
+    folder = released(tmp_path / "run", certified(run=RunMetadata()), **said)
     with pytest.raises(ParameterError, match=complaint):
         write_report(folder)
     assert not (folder / "report.html").exists()
@@ -349,13 +351,13 @@ def test_a_release_that_does_not_fit_is_refused(tmp_path, said, complaint):
 
 @pytest.mark.parametrize("content", [b"", b"[", b"\xff", b"[]", b"[" * 100_000, b" " * 2_000_001])
 def test_a_release_that_is_no_json_is_refused(tmp_path, content):
-    folder = released(tmp_path / "run", certified(run=Run()))
+    folder = released(tmp_path / "run", certified(run=RunMetadata()))
     (folder / "release.json").write_bytes(content)
     with pytest.raises(ParameterError, match=r"release\.json must"):
         write_report(folder)
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"version": 2}', "no json"])
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"version": 1}', '{"version": 3}', "no json"])
 def test_what_cannot_be_judged_has_no_page(tmp_path, content):
     (tmp_path / "c.json").write_text(content)
     with pytest.raises(CertificateError):

@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 
 from privselect.counts import Binomial, Finite, Fixed, Poisson
-from privselect.counts.truncated_negative_binomial import Truncated
+from privselect.counts.negative_binomial import TruncatedNegativeBinomial
 
 DIGITS = 40
 
@@ -20,7 +20,7 @@ def pgf(count, u, lib=np):
         return lib.exp(-number(count.mean) * u)
     if isinstance(count, Binomial):
         return (1 - number(count.p) * u) ** count.n
-    if not isinstance(count, Truncated):
+    if not isinstance(count, TruncatedNegativeBinomial):
         raise TypeError(count)
     gamma, eta = number(count.resolved_gamma), number(count.eta)
     rest = gamma + (1 - gamma) * u
@@ -36,7 +36,7 @@ def _table(count, number):
         return [(count.k, number(1))]
     if isinstance(count, Finite):
         kept = [(k, number(weight)) for k, weight in count.pmf if count.cap is None or k <= count.cap]
-    elif isinstance(count, Truncated) and count.eta == 1:
+    elif isinstance(count, TruncatedNegativeBinomial) and count.eta == 1:
         kept = [(k, (1 - number(count.resolved_gamma)) ** k) for k in range(1, count.cap + 1)]
     else:
         raise TypeError(count)

@@ -12,7 +12,7 @@ import privselect as ps
 from privselect._util import atomic_files
 from privselect.errors import MissingExtraError, ParameterError
 from privselect.selection import plots
-from privselect.selection.compare import BOUNDS, compare, composed_runs
+from privselect.selection.compare import BOUNDS, compare, composition_runs
 from privselect.selection.plots import comparison_curves
 
 GAUSSIAN = ps.Gaussian(sigma=4)
@@ -77,7 +77,7 @@ def test_composition_is_of_the_mean_number_of_runs_rounded_up(gaussian):
     ("count", "runs"), [(ps.Geometric(mean=3), 3), (ps.Geometric(mean=3.2), 4), (ps.Poisson(mean=0.2), 1), (ps.Fixed(k=7), 7)], ids=str
 )
 def test_runs_to_compose(count, runs):
-    assert composed_runs(count) == runs
+    assert composition_runs(count) == runs
 
 
 def test_one_run_composed_is_the_trial_itself():
@@ -123,7 +123,7 @@ def test_an_infinite_bound_is_null_with_a_note_and_infinite_in_the_table():
     assert comparison.bounds["renyi"] == math.inf
     found = strictly_read(comparison.as_dict())
     assert found["bounds"]["renyi"] is None
-    assert found["notes"]["renyi"] == "infinite: a trial may leak everything, so no Renyi divergence of it is finite"
+    assert found["notes"]["renyi"] == "infinite: a trial may reveal everything, so its Renyi divergences are infinite"
     assert "infinite" in printed(comparison)
 
 
@@ -243,10 +243,10 @@ def test_every_family_with_a_mean_can_vary_it(count, means):
 def test_an_axis_that_cannot_be_is_refused():
     with pytest.raises(ParameterError, match="`over` must be one of mean, delta, got 'sigma'"):
         comparison_curves(SELECTION, delta=1e-6, over="sigma")
-    with pytest.raises(ParameterError, match="`over` must be delta where no law of K is given, got 'mean'"):
+    with pytest.raises(ParameterError, match="`over` must be delta, got 'mean': no law of K is given"):
         comparison_curves(GAUSSIAN, delta=1e-6, over="mean")
     finite = ps.Selection(GAUSSIAN, ps.parse("finite({1: 1, 2: 1})"))
-    with pytest.raises(ParameterError, match="`over` must be delta where a law given as finite has no mean to vary"):
+    with pytest.raises(ParameterError, match="`over` must be delta, got 'mean': a finite law of K has no mean to vary"):
         comparison_curves(finite, delta=1e-6, over="mean")
 
 
@@ -305,7 +305,7 @@ def test_a_folder_that_is_not_there_is_refused(gaussian, tmp_path):
 
 
 def test_without_matplotlib_the_plot_is_one_sentence(gaussian, tmp_path, monkeypatch):
-    monkeypatch.setattr("privselect._util.plot_files.find_spec", lambda _: None)
+    monkeypatch.setattr("privselect._util.plotting.find_spec", lambda _: None)
     with pytest.raises(MissingExtraError, match=r"pip install 'privselect\[plot\]'"):
         gaussian.plot(tmp_path / "plot.png")
 

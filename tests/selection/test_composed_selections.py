@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import privselect as ps
-from privselect.mechanisms.renyi_to_dp import lem_rdp_to_dp_epsilon
-from privselect.selection.bounds.renyi_bounds import curve_of
+from privselect.mechanisms.renyi import lem_rdp_to_dp_epsilon
+from privselect.selection.bounds.renyi_bounds import renyi_curve_of
 
 DELTA = 1e-6
 TUNED = "selection(gaussian(sigma=4), geometric(mean=30))"
@@ -27,7 +27,7 @@ def test_together_they_cost_less_than_the_sum_and_than_renyi(first, second):
     both = ps.Composed(tuple(parts))
     found = both.epsilon_at(DELTA)
     added = sum(part.epsilon_at(DELTA / 2).upper for part in parts)
-    renyi = lem_rdp_to_dp_epsilon(curve_of(both), DELTA)
+    renyi = lem_rdp_to_dp_epsilon(renyi_curve_of(both), DELTA)
     assert max(part.epsilon_at(DELTA).lower for part in parts) <= found.lower <= found.upper
     assert found.upper < 0.9 * added
     assert found.upper < 0.9 * renyi

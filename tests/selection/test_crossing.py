@@ -5,7 +5,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privselect.selection.exact.bracketed_secant import Crossing
+from privselect._util.safe_search import BracketedSecant
 
 CLOSE = 4e-4
 
@@ -51,7 +51,7 @@ def test_the_answer_was_seen_on_the_asked_side(shape, edge, rate, log_delta, gue
     delta = math.exp(log_delta)
     for direction in ("above", "below"):
         bound = Seen(shape(edge, min(rate, 20.0 / edge)))
-        crossing = Crossing(bound, delta, slope, CLOSE)
+        crossing = BracketedSecant(bound, delta, slope, CLOSE)
         if direction == "above":
             found = crossing.from_above(guess * edge, 0.0, edge)
             assert found == edge or bound.values[found] <= delta
@@ -66,7 +66,7 @@ def test_smooth_bounds_take_few_steps(shape, edge, rate, share):
     curve = shape(edge, rate)
     delta = curve(share * edge)
     bound = Seen(curve)
-    found = Crossing(bound, delta, 1.0, CLOSE).from_above(0.97 * edge, 0.0, edge)
+    found = BracketedSecant(bound, delta, 1.0, CLOSE).from_above(0.97 * edge, 0.0, edge)
     assert bound.values.get(found, 0.0) <= delta
     assert abs(found - share * edge) <= max(2e-5 * edge, 2.0 * CLOSE / rate * max(1.0, edge))
     assert len(bound.values) <= 24

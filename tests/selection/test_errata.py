@@ -4,13 +4,14 @@ import math
 
 import numpy as np
 import pytest
+from reference_theorems import selected_masses, selection_divergence
 from scipy.special import log_ndtr, ndtr
 
 from privselect.counts import Binomial, Geometric, NegativeBinomial, Poisson
 from privselect.mechanisms import Gaussian
-from privselect.mechanisms.renyi_to_dp import lem_rdp_to_dp_epsilon
+from privselect.mechanisms.renyi import lem_rdp_to_dp_epsilon
 from privselect.pairs import DominatingPair, bracket_from_points
-from privselect.selection.bounds.main_theorem import HockeyStick, Power, main_thm, selected, selection_divergence
+from privselect.selection.bounds.main_theorem import HockeyStick, Power, main_thm
 from privselect.selection.bounds.paper_bounds import cor_binomial_to_poisson_epsilon, cor_pointwise, lem_gdp, thm_hs_bin, thm_negbin
 from privselect.selection.bounds.renyi_bounds import thm_rdp_poisson
 
@@ -104,7 +105,7 @@ def test_the_poisson_corollary_is_not_below_renyi_in_all_regimes():
 def test_the_weight_in_the_main_proof_is_the_second_law():
     """``sum f(A/A') A`` is no hockey stick: it is far above the total over all events, and can pass 1."""
     p, q, count = np.array([0.5, 0.5]), np.array([0.05, 0.95]), Geometric(mean=3)
-    a, b = selected(p, count), selected(q, count)
+    a, b = selected_masses(p, count), selected_masses(q, count)
     events = max(a[0] - b[0], a[1] - b[1], 0.0, a.sum() - b.sum())
     assert np.sum(np.maximum(a / b - 1.0, 0.0) * b) == pytest.approx(events)
     assert selection_divergence(HockeyStick(0.0), p, q, count) == pytest.approx(events)

@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reference_theorems import pure_ratio_epsilon
 
 import privselect as ps
 from closed_forms import gaussian_hockey
 from privselect.mechanisms import Mechanism
 from privselect.pairs import Bracket, DominatingPair
 from privselect.selection.bounds.paper_bounds import cor_binomial_to_poisson, thm_hs_bin, thm_negbin
-from privselect.selection.bounds.ratio import log_ratio, pure_ratio_epsilon, ratio_delta
+from privselect.selection.bounds.ratio import log_ratio, ratio_delta
 
 # Exact is bounded on a mesh made to be right to about 1e-3 of delta, a new one for each question.
 MESH = 5e-3  # two meshes of tolerance 2e-3, each judged by a sample of its pieces: 3.1e-3 has been seen, for laplace(scale=1.1875)
@@ -25,7 +26,7 @@ class Given(Mechanism):
 
     pair: DominatingPair
 
-    def _make_brackets(self):
+    def _make_brackets(self, _accuracy):
         return Bracket(self.pair, (self.pair,), "remove"), Bracket(self.pair.reverse, (self.pair.reverse,), "add")
 
 

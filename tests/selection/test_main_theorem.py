@@ -5,21 +5,19 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reference_theorems import lemma_7, selected_masses, selection_divergence
 from scipy.special import ndtr
 
 from privselect.counts import Binomial, Finite, Fixed, Geometric, Logarithmic, NegativeBinomial, Poisson
 from privselect.errors import ParameterError
 from privselect.pairs import DominatingPair
-from privselect.pairs.renyi import renyi_of_pair
+from privselect.pairs.dominating_pair import renyi_of_pair
 from privselect.selection.bounds.main_theorem import (
     HockeyStick,
     Power,
-    Score,
-    lemma_7,
+    ScoreDistribution,
     main_thm,
     main_thm_continuous,
-    selected,
-    selection_divergence,
 )
 from privselect.selection.bounds.ratio import ratio_delta
 
@@ -57,16 +55,16 @@ def test_the_winner_of_k_trials_by_counting(weights, k):
     wins = np.zeros(len(p))
     for outcomes in itertools.product(range(len(p)), repeat=min(k, 3)):
         wins[min(outcomes)] += math.prod(p[list(outcomes)])
-    assert selected(p, Fixed(k=min(k, 3))) == pytest.approx(wins, abs=1e-13)
+    assert selected_masses(p, Fixed(k=min(k, 3))) == pytest.approx(wins, abs=1e-13)
 
 
 def test_the_winner_by_generating_function():
     p = np.array([0.1, 0.0, 0.25, 0.65])
     edges = 1.0 - np.concatenate([[0.0], np.cumsum(p)])
     gamma, mean = 0.02, 3.5
-    assert selected(p, Geometric(gamma=gamma)) == pytest.approx(-np.diff(gamma * edges / (1.0 - (1.0 - gamma) * edges)), abs=1e-13)
-    assert selected(p, Poisson(mean=mean)) == pytest.approx(-np.diff(np.exp(mean * (edges - 1.0))), abs=1e-13)
-    assert 1.0 - selected(p, Poisson(mean=mean)).sum() == pytest.approx(math.exp(-mean), abs=1e-13)
+    assert selected_masses(p, Geometric(gamma=gamma)) == pytest.approx(-np.diff(gamma * edges / (1.0 - (1.0 - gamma) * edges)), abs=1e-13)
+    assert selected_masses(p, Poisson(mean=mean)) == pytest.approx(-np.diff(np.exp(mean * (edges - 1.0))), abs=1e-13)
+    assert 1.0 - selected_masses(p, Poisson(mean=mean)).sum() == pytest.approx(math.exp(-mean), abs=1e-13)
 
 
 @settings(max_examples=40)
@@ -123,7 +121,7 @@ def test_for_powers_the_theorem_splits_into_lemma_7(weights, count, alpha):
     parts = float(renyi_of_pair(DominatingPair.from_masses(p, q), alpha)) + f.log_penalty(*path, count) / (alpha - 1.0)
     assert whole == pytest.approx(parts, rel=1e-9, abs=1e-9)  # both sides rounded up by about 1e-11
     # The lemma allows every post-processing, the theorem's order only its own upper sets.
-    assert whole <= lemma_7(p, q, count, alpha) + 3e-6 / (alpha - 1.0)  # greatest_along stops at 1e-6
+    assert whole <= lemma_7(p, q, count, alpha) + 3e-6 / (alpha - 1.0)  # max_along_path stops at 1e-6
 
 
 @settings(max_examples=25)
@@ -143,7 +141,7 @@ def test_a_leak_makes_the_power_divergence_infinite():
 
 
 def normal_score(shift):
-    return Score(lambda y: np.exp(-0.5 * (y - shift) ** 2) / math.sqrt(2.0 * math.pi), lambda y: ndtr(shift - y))
+    return ScoreDistribution(lambda y: np.exp(-0.5 * (y - shift) ** 2) / math.sqrt(2.0 * math.pi), lambda y: ndtr(shift - y))
 
 
 KNOTS = np.linspace(-12.0, 13.0, 3001)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reference_theorems import cor_pointwise_epsilon
 
 from privselect.counts import Binomial, Fixed, Geometric, Logarithmic, NegativeBinomial, Poisson
 from privselect.errors import NotCoveredError, ParameterError
@@ -15,7 +16,6 @@ from privselect.selection.bounds.paper_bounds import (
     cor_binomial_to_poisson_epsilon,
     cor_pointwise,
     cor_pointwise0,
-    cor_pointwise_epsilon,
     lem_gdp,
     thm_hs_bin,
     thm_hs_bin_epsilon,

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import privselect as ps
-from privselect.mechanisms.renyi_to_dp import lem_rdp_to_dp_epsilon
+from privselect.mechanisms.renyi import lem_rdp_to_dp_epsilon
 from privselect.selection.bounds.paper_bounds import cor_binomial_to_poisson_epsilon, thm_hs_bin_epsilon, thm_negbin_epsilon
 from privselect.selection.bounds.ratio import ratio_epsilon
-from privselect.selection.bounds.renyi_bounds import curve_through, thm_rdp_negbin, thm_rdp_poisson
+from privselect.selection.bounds.renyi_bounds import interpolate_renyi_curve, thm_rdp_negbin, thm_rdp_poisson
 
 DELTA = 1e-6
 WITHIN = 1e-3  # the numbers below are printed with four digits
@@ -43,7 +43,7 @@ def renyi_curve(mechanism):
     if not isinstance(mechanism, ps.DPSGD):
         return mechanism.renyi_at
     orders = np.concatenate([np.arange(1.1, 3.0, 0.05), np.arange(3.0, 12.0, 0.25), np.arange(12, 130)])
-    return curve_through(orders, mechanism.renyi_at(orders))  # all orders would take a minute
+    return interpolate_renyi_curve(orders, mechanism.renyi_at(orders))  # all orders would take a minute
 
 
 def renyi_epsilon(mechanism, count):

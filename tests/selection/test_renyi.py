@@ -4,16 +4,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reference_theorems import selection_divergence
 
 import privselect as ps
 from privselect.counts import Binomial, Geometric, Logarithmic, NegativeBinomial, Poisson
 from privselect.errors import NotCoveredError, ParameterError
 from privselect.mechanisms import Gaussian
-from privselect.mechanisms.renyi_to_dp import ORDERS, lem_rdp_to_dp, lem_rdp_to_dp_epsilon
+from privselect.mechanisms.renyi import ORDERS, lem_rdp_to_dp, lem_rdp_to_dp_epsilon
 from privselect.pairs import DominatingPair
-from privselect.pairs.renyi import renyi_of_pair
-from privselect.selection.bounds.main_theorem import Power, selection_divergence
-from privselect.selection.bounds.renyi_bounds import curve_through, thm_rdp_negbin, thm_rdp_poisson
+from privselect.pairs.dominating_pair import renyi_of_pair
+from privselect.selection.bounds.main_theorem import Power
+from privselect.selection.bounds.renyi_bounds import interpolate_renyi_curve, thm_rdp_negbin, thm_rdp_poisson
 
 # Epsilon at delta = 1e-6 over a Gaussian base with noise 4, from an independent computation.
 GAUSSIAN = [
@@ -151,7 +152,7 @@ def test_renyi_of_the_discrete_gaussian_pair():
 def test_a_curve_through_a_few_orders_lies_above_the_truth(weights, orders, alpha):
     pair = DominatingPair.from_masses(*masses(weights))
     orders = np.sort(orders)
-    found = float(curve_through(orders, renyi_of_pair(pair, orders))(np.array(alpha)))
+    found = float(interpolate_renyi_curve(orders, renyi_of_pair(pair, orders))(np.array(alpha)))
     if alpha > orders[-1]:
         assert math.isinf(found)
     else:
@@ -160,7 +161,7 @@ def test_a_curve_through_a_few_orders_lies_above_the_truth(weights, orders, alph
 
 def test_a_curve_through_the_usual_orders_is_as_good_as_the_formula():
     orders = np.concatenate([np.linspace(1.1, 10.9, 99), np.arange(11.0, 64.0)])
-    curve = curve_through(orders, gaussian_curve(orders))
+    curve = interpolate_renyi_curve(orders, gaussian_curve(orders))
     found = lem_rdp_to_dp_epsilon(lambda alpha: thm_rdp_negbin(curve, Geometric(mean=300), alpha), 1e-6)
     assert found == pytest.approx(3.0442, rel=1e-3)
 

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import privselect as ps
-from privselect.selection.safe_search import greatest_along, least, solve_epsilon
+from privselect._util.safe_search import grid_argmin, solve_epsilon
+from privselect.selection.bounds.ratio import max_along_path
 
 SCALES = st.floats(1e-6, 600.0)
 
@@ -48,12 +49,12 @@ def test_nothing_to_find():
 
 
 def test_least_returns_an_argument_that_was_tried():
-    assert least(lambda x: (x - 0.3) ** 2, np.linspace(0.0, 1.0, 5)) == pytest.approx(0.3, abs=1e-6)
-    assert least(lambda x: np.full_like(x, np.inf), np.array([2.0, 3.0])) == 2.0
+    assert grid_argmin(lambda x: (x - 0.3) ** 2, np.linspace(0.0, 1.0, 5)) == pytest.approx(0.3, abs=1e-6)
+    assert grid_argmin(lambda x: np.full_like(x, np.inf), np.array([2.0, 3.0])) == 2.0
 
 
 @given(st.lists(st.tuples(st.integers(1, 20), st.integers(0, 20)), min_size=2, max_size=6), st.integers(1, 6), st.floats(1.0, 4.0))
-def test_greatest_along_bounds_every_point_and_is_near_one(steps, degree, gain):
+def test_max_along_path_bounds_every_point_and_is_near_one(steps, degree, gain):
     u = np.concatenate([[0.0], np.cumsum([a for a, _ in steps])]) / sum(a for a, _ in steps)
     v = np.concatenate([[0.0], np.cumsum([b for _, b in steps])]) / max(sum(b for _, b in steps), 1)
     v[-1] = 1.0
@@ -61,7 +62,7 @@ def test_greatest_along_bounds_every_point_and_is_near_one(steps, degree, gain):
     def log_weight(x):
         return np.log((1.0 + (1.0 - x) ** degree) / 2.0)
 
-    bound = greatest_along(log_weight, (u, v), gain=gain, cost=1.0)
+    bound = max_along_path(log_weight, (u, v), gain=gain, cost=1.0)
     place = np.linspace(0.0, len(steps), 4001)
     values = gain * log_weight(np.interp(place, np.arange(len(u)), u)) - log_weight(np.interp(place, np.arange(len(v)), v))
     assert values.max() <= bound <= values.max() + 2e-3  # the 4001 points miss the top by their own spacing
@@ -76,9 +77,9 @@ def test_a_law_that_vanishes_at_one_is_bounded_by_its_slopes(degree):
             return degree * np.log1p(-x)
 
     path = (np.array([0.0, 0.2, 1.0]), np.array([0.0, 0.6, 1.0]))
-    assert greatest_along(log_weight, path) == pytest.approx(degree * math.log(2.0), abs=2e-6)
+    assert max_along_path(log_weight, path) == pytest.approx(degree * math.log(2.0), abs=2e-6)
     below = (path[1], path[0])
-    assert greatest_along(log_weight, below) == pytest.approx(0.0, abs=2e-6)
+    assert max_along_path(log_weight, below) == pytest.approx(0.0, abs=2e-6)
 
 
 def test_an_epsilon_of_zero_is_said_exactly():

@@ -10,7 +10,7 @@ from orders import DIGITS, leak, pgf
 import privselect as ps
 from privselect.pairs import DominatingPair
 from privselect.selection.exact.engine import ExactLower, ExactUpper
-from privselect.selection.exact.score_order import Staircase
+from privselect.selection.exact.score_order import ScoreOrder
 
 LAWS = [
     ps.Geometric(mean=30),
@@ -56,12 +56,12 @@ def quadrature_error(order, epsilon, weight):
 
 def check(pair, count, epsilon):
     lower = ExactLower(pair, count)
-    order = lower.staircase(epsilon)
+    order = lower.score_order(epsilon)
     reported = lower.delta(epsilon)
     if order is None:
         assert reported == 0.0
         return
-    p, q, counted = order.order()
+    p, q, counted = order.pieces()
     with mpmath.workdps(DIGITS):
         factor = mpmath.exp(mpmath.mpf(epsilon))
         parts = [max(a - factor * b, 0) for a, b in zip(chances(count, p), chances(count, q), strict=True)]
@@ -69,7 +69,7 @@ def check(pair, count, epsilon):
         assert reported <= over_counted
         assert over_counted <= sum(parts)
         # The first piece, deeper in the tail than the staircase looks, is left out of the bound; the rest is right to its rounding.
-        beyond = parts[0] + quadrature_error(order, epsilon, lower.field.weight)
+        beyond = parts[0] + quadrature_error(order, epsilon, lower.mesh.weight)
         rounding = 1e-9 * sum(chances(count, p))
         assert over_counted <= reported + beyond + rounding
         # The reference itself is right to 40 digits: for a pair that tells everything both sides are exactly 1.
@@ -98,7 +98,7 @@ def test_the_order_gives_the_lower_bound_in_a_long_campaign(count, campaign, fre
 
 def check_masses(order):
     """Every piece is made of the pair's own outcomes, each used once: prefixes are g and k, and the pieces are a post-processing."""
-    p, q, counted = order.order()
+    p, q, counted = order.pieces()
     assert p.min() >= 0.0
     assert q.min() >= 0.0
     assert np.all(np.diff(order.x) >= 0.0)
@@ -119,14 +119,14 @@ def check_masses(order):
 
 def test_the_order_of_a_gaussian_is_made_of_its_outcomes():
     for count, epsilon in ((ps.Geometric(mean=30), 1.5), (ps.Poisson(mean=10), 0.5), (ps.NegativeBinomial(eta=-0.5, mean=30), 1.0)):
-        check_masses(ExactLower(gaussian_pair(), count).staircase(epsilon))
+        check_masses(ExactLower(gaussian_pair(), count).score_order(epsilon))
 
 
 def test_the_order_of_a_random_pair_is_made_of_its_outcomes():
     rng = np.random.default_rng(6)
     for count in LAWS * 4:
         pair = random_pair(rng)
-        order = ExactLower(pair, count).staircase(float(rng.choice([0.0, 0.3, 1.0])))
+        order = ExactLower(pair, count).score_order(float(rng.choice([0.0, 0.3, 1.0])))
         if order is not None:
             check_masses(order)
 
@@ -141,9 +141,9 @@ def test_any_monotone_staircase_bounds_from_below():
         y = y[y <= 1.0]
         x = np.sort(rng.uniform(0.0, 1.0, len(y) - 1)) * rng.random()
         fits = int((x + y[1:] <= 1.0).argmin()) if not np.all(x + y[1:] <= 1.0) else len(x)
-        order = Staircase(pair, x[:fits], y[: fits + 1])
-        p, q, _ = order.order()
-        reported = order.delta(epsilon, upper.field.weight)
+        order = ScoreOrder(pair, x[:fits], y[: fits + 1])
+        p, q, _ = order.pieces()
+        reported = order.delta(epsilon, upper.mesh.weight)
         with mpmath.workdps(DIGITS):
             true = leak(count, list(map(mpmath.mpf, p.tolist())), list(map(mpmath.mpf, q.tolist())), epsilon)
         assert reported <= true
@@ -154,9 +154,9 @@ def test_any_monotone_staircase_bounds_from_below():
 def test_the_selected_pair_is_what_the_order_releases(count):
     rng = np.random.default_rng(8)
     pair = random_pair(rng)
-    order = ExactLower(pair, count).staircase(0.2)
+    order = ExactLower(pair, count).score_order(0.2)
     selected = order.selected_pair(count)
-    p, q, _ = order.order()
+    p, q, _ = order.pieces()
     with mpmath.workdps(DIGITS):
         masses = [list(map(mpmath.mpf, part.tolist())) for part in (p, q)]
         for epsilon in (-1.0, 0.0, 0.2, 1.0):
@@ -173,11 +173,11 @@ def test_the_selected_pair_never_leaks_more_than_its_order(base, count):
     """Also where the weights fall far below what an integral over a few parts can tell."""
     pair = base.brackets[0].lowers[0]
     for epsilon in (0.5, 3.0, 20.0):
-        order = ExactLower(pair, count).staircase(epsilon)
+        order = ExactLower(pair, count).score_order(epsilon)
         if order is None:
             continue
         selected = order.selected_pair(count)
-        p, q, _ = order.order()
+        p, q, _ = order.pieces()
         with mpmath.workdps(DIGITS):
             masses = [list(map(mpmath.mpf, part.tolist())) for part in (p, q)]
             for asked in (0.0, epsilon, 2.0 * epsilon, 10.0 * epsilon):

@@ -6,8 +6,7 @@ import pytest
 import privselect as ps
 from privselect.pairs import DominatingPair
 from privselect.selection.exact.engine import ExactUpper
-from privselect.selection.exact.pgf_weight import Weight
-from privselect.selection.exact.tail_cutoff import Tail
+from privselect.selection.exact.weight_bounds import TailBounds, Weight
 
 LAWS = [
     ps.Geometric(mean=30),
@@ -44,14 +43,14 @@ def greatest_on_a_grid(pair, weight, epsilon, y):
 @pytest.mark.parametrize("count", LAWS, ids=str)
 def test_nothing_beyond_the_cut_exceeds_its_bound(name, count):
     pair, weight = PAIRS[name], Weight(count, PAIRS[name].relative_rounding)
-    tail = Tail(pair, weight)
+    tail = TailBounds(pair, weight)
     ends = np.concatenate([[0.0], np.geomspace(1e-7, min(float(pair.high_nodes[0][-1]), 1.0), 1200)])
     middle, width = 0.5 * (ends[1:] + ends[:-1]), np.diff(ends)
     for epsilon in (0.0, 0.3, 1.0, 2.5):
         collected = greatest_on_a_grid(pair, weight, epsilon, middle) * width
         for negligible in (1e-12, 1e-6, 1e-3, 0.1):
             for end in (1e-3, 0.1, 1.0):
-                depth, rest = tail.cut(epsilon, end, negligible)
+                depth, rest = tail.cutoff(epsilon, end, negligible)
                 assert 0.0 <= depth <= end
                 assert 0.0 <= rest <= negligible
                 # The middle of a convex-ish stretch may be off by its curvature: far less than this.
@@ -67,5 +66,5 @@ def test_a_bound_does_not_depend_on_where_the_mesh_was_used_before(count):
     used.delta(1.5)
     first = used.delta(1.51)
     fresh.delta(1.5)
-    fresh.field._sheets.clear()
+    fresh.mesh.clear_cache()
     assert fresh.delta(1.51) == first

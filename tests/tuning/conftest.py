@@ -3,7 +3,7 @@
 import pytest
 
 import privselect as ps
-from privselect.certificates.plan_commitment import Promise
+from privselect.certificates.model import PlanTerms
 from privselect.tuning import tune as module
 
 
@@ -17,8 +17,8 @@ def quick(monkeypatch, template):
     """Certificates at once: their numbers are those of another plan, which matters to no test that asks for this."""
 
     def certify(mechanism, count, *, delta, epsilon, declared, run):
-        promise = Promise(mechanism=str(mechanism), count=str(count), epsilon=epsilon or 2.0, delta=delta, declared=declared)
-        certificate = template.model_copy(update={"promise": promise, "run": run})
+        promise = PlanTerms(mechanism=str(mechanism), count=str(count), epsilon=epsilon or 2.0, delta=delta, declared=declared)
+        certificate = template.model_copy(update={"plan": promise, "run": run})
         return certificate.model_copy(update={"hash": certificate.digest()})
 
     monkeypatch.setattr(module, "certify", certify)

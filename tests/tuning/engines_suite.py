@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from privselect.tuning.trial import Work, perform
+from privselect.tuning.trial import TrialSetup, run_trial
 
 SEEDS = [bytes([number]) * 32 for number in range(1, 7)]
 PATIENCE = 60.0  # seconds; how long a test waits for what comes at once unless the machine is busy
@@ -59,7 +59,7 @@ def everything():  # noqa: C901 - as below
 
 
 def work(**options):
-    return Work(everything(), 10.0, **options)
+    return TrialSetup(everything(), 10.0, **options)
 
 
 def wait_until(true):
@@ -102,16 +102,16 @@ class Conformance:
 
     def test_the_outcomes_are_those_of_the_trials(self, executor):
         candidates = [{"do": "draw", "shift": float(i)} for i in range(len(SEEDS))]
-        futures = [executor.submit(perform, *trial) for trial in zip(candidates, SEEDS, strict=True)]
-        assert [future.result(PATIENCE) for future in futures] == [perform(work(), *trial) for trial in zip(candidates, SEEDS, strict=True)]
+        futures = [executor.submit(run_trial, *trial) for trial in zip(candidates, SEEDS, strict=True)]
+        assert [future.result(PATIENCE) for future in futures] == [run_trial(work(), *trial) for trial in zip(candidates, SEEDS, strict=True)]
 
     @pytest.mark.parametrize("failure", ["raise", "exit", "nan", "nothing"])
     def test_every_failure_is_one_outcome(self, executor, failure):
-        assert executor.submit(perform, {"do": failure}, SEEDS[0]).result(PATIENCE) is None
+        assert executor.submit(run_trial, {"do": failure}, SEEDS[0]).result(PATIENCE) is None
 
     def test_the_same_trial_twice_is_run_twice(self, executor, tmp_path):
         candidate = {"do": "draw", "file": str(tmp_path / "runs")}
-        futures = [executor.submit(perform, candidate, SEEDS[0]) for _ in range(3)]
+        futures = [executor.submit(run_trial, candidate, SEEDS[0]) for _ in range(3)]
         assert len({future.result(PATIENCE) for future in futures}) == 1
         assert len(pids_in(tmp_path / "runs")) == 3
 
@@ -120,8 +120,8 @@ class Conformance:
             pytest.skip("this engine cannot")
         executor = engine.open(work(timeout=1.0))
         try:
-            assert executor.submit(perform, {"do": "sleep", "seconds": FOR_EVER}, SEEDS[0]).result(PATIENCE) is None
-            assert executor.submit(perform, {"do": "look"}, SEEDS[0]).result(PATIENCE) is not None
+            assert executor.submit(run_trial, {"do": "sleep", "seconds": FOR_EVER}, SEEDS[0]).result(PATIENCE) is None
+            assert executor.submit(run_trial, {"do": "look"}, SEEDS[0]).result(PATIENCE) is not None
         finally:
             executor.shutdown()
 
@@ -130,8 +130,8 @@ class Conformance:
             pytest.skip("this engine cannot")
         executor = engine.open(work(memory=8 << 30))
         try:
-            assert executor.submit(perform, {"do": "fill the memory"}, SEEDS[0]).result(PATIENCE) is None
-            assert executor.submit(perform, {"do": "draw"}, SEEDS[0]).result(PATIENCE) is not None
+            assert executor.submit(run_trial, {"do": "fill the memory"}, SEEDS[0]).result(PATIENCE) is None
+            assert executor.submit(run_trial, {"do": "draw"}, SEEDS[0]).result(PATIENCE) is not None
         finally:
             executor.shutdown()
 
@@ -153,32 +153,32 @@ class Workers:
 
     def test_the_objectives_own_interrupt_is_a_failure(self, engine):
         with contextlib.closing(Closed(engine.open(work()))) as opened:
-            assert opened.executor.submit(perform, {"do": "interrupt"}, SEEDS[0]).result(PATIENCE) is None
+            assert opened.executor.submit(run_trial, {"do": "interrupt"}, SEEDS[0]).result(PATIENCE) is None
 
     def test_the_work_is_unpacked_once_in_each_worker(self, engine, tmp_path):
         file = tmp_path / "unpacked"
-        with contextlib.closing(Closed(engine.open(Work(lambda _c, _d, _r: (1.0, None), counted(file))))) as opened:
-            futures = [opened.executor.submit(perform, {}, seed) for seed in SEEDS * 3]
+        with contextlib.closing(Closed(engine.open(TrialSetup(lambda _c, _d, _r: (1.0, None), counted(file))))) as opened:
+            futures = [opened.executor.submit(run_trial, {}, seed) for seed in SEEDS * 3]
             assert all(future.result(PATIENCE).score == 1.0 for future in futures)
         pids = pids_in(file)
         assert os.getpid() not in pids
         assert len(set(pids)) == len(pids) <= engine.workers
 
     def test_a_work_that_cannot_be_loaded_is_told_without_its_text(self, engine):
-        with contextlib.closing(Closed(engine.open(Work(lambda _c, _d, _r: (1.0, None), broken())))) as opened:
-            lost = opened.executor.submit(perform, {}, SEEDS[0]).exception(PATIENCE)
+        with contextlib.closing(Closed(engine.open(TrialSetup(lambda _c, _d, _r: (1.0, None), broken())))) as opened:
+            lost = opened.executor.submit(run_trial, {}, SEEDS[0]).exception(PATIENCE)
         assert str(lost) == "the objective and its data must load in a worker, got a LookupError"
 
     def test_shutdown_stops_a_trial_in_its_middle(self, engine, tmp_path):
         executor = engine.open(work())
         candidate = {"do": "sleep", "seconds": FOR_EVER, "file": str(tmp_path / "pids")}
-        futures = [executor.submit(perform, candidate, seed) for seed in SEEDS[:4]]
+        futures = [executor.submit(run_trial, candidate, seed) for seed in SEEDS[:4]]
         pids = pids_in(tmp_path / "pids", 2)
         executor.shutdown()
         assert all(future.exception(PATIENCE) is not None for future in futures)
         wait_until(lambda: not any(map(is_running, pids)))
         with pytest.raises(RuntimeError, match="after shutdown"):
-            executor.submit(perform, candidate, SEEDS[0])
+            executor.submit(run_trial, candidate, SEEDS[0])
         executor.shutdown()  # again does no harm
 
     def test_no_worker_outlives_a_killed_coordinator(self, engine, tmp_path):
@@ -214,7 +214,7 @@ class Workers:
         """An executor, and two trials in it, of which the worker of one is killed in their middle."""
         executor = engine.open(work())
         candidate = {"do": "sleep", "seconds": 2.0, "file": str(tmp_path / "pids")}
-        futures = [executor.submit(perform, candidate, seed) for seed in SEEDS[:2]]
+        futures = [executor.submit(run_trial, candidate, seed) for seed in SEEDS[:2]]
         os.kill(pids_in(tmp_path / "pids", 2)[0], signal.SIGKILL)
         return executor, futures
 
@@ -222,7 +222,7 @@ class Workers:
         executor, _ = self.lose_one(engine, tmp_path)
         executor.shutdown()
         with contextlib.closing(Closed(engine.open(work()))) as opened:
-            assert opened.executor.submit(perform, {"do": "draw"}, SEEDS[0]).result(PATIENCE) == perform(work(), {"do": "draw"}, SEEDS[0])
+            assert opened.executor.submit(run_trial, {"do": "draw"}, SEEDS[0]).result(PATIENCE) == run_trial(work(), {"do": "draw"}, SEEDS[0])
 
 
 class LosesTrials:

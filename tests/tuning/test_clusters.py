@@ -12,7 +12,7 @@ from privselect.errors import ParameterError
 from privselect.tuning.executors import read_engine
 from privselect.tuning.executors.dask import Dask
 from privselect.tuning.executors.ray import Ray, _own
-from privselect.tuning.trial import perform
+from privselect.tuning.trial import run_trial
 
 pytestmark = pytest.mark.engines
 
@@ -25,7 +25,7 @@ class TestDask(Conformance, Workers):
     def test_dask_runs_the_trial_of_a_killed_worker_again(self, engine, tmp_path):
         executor, futures = self.lose_one(engine, tmp_path)
         try:
-            assert [future.result(PATIENCE) for future in futures] == [perform(work(), {"do": "look"}, SEEDS[0])] * 2
+            assert [future.result(PATIENCE) for future in futures] == [run_trial(work(), {"do": "look"}, SEEDS[0])] * 2
         finally:
             executor.shutdown()
 
@@ -43,7 +43,7 @@ class TestDask(Conformance, Workers):
             assert engine.workers == 4
             for _ in range(2):
                 with contextlib.closing(Closed(engine.open(work()))) as opened:
-                    assert opened.executor.submit(perform, {"do": "draw"}, SEEDS[0]).result(PATIENCE) == perform(
+                    assert opened.executor.submit(run_trial, {"do": "draw"}, SEEDS[0]).result(PATIENCE) == run_trial(
                         work(), {"do": "draw"}, SEEDS[0]
                     )
                     assert client.who_has()  # the work
@@ -87,7 +87,7 @@ class TestOwnRay:
         with _own(2):
             for _ in range(2):
                 with contextlib.closing(Closed(engine.open(work()))) as opened:
-                    assert opened.executor.submit(perform, {"do": "draw"}, SEEDS[0]).result(PATIENCE) == perform(
+                    assert opened.executor.submit(run_trial, {"do": "draw"}, SEEDS[0]).result(PATIENCE) == run_trial(
                         work(), {"do": "draw"}, SEEDS[0]
                     )
                 assert ray.is_initialized()
@@ -102,7 +102,7 @@ def check_folder(engine, monkeypatch, tmp_path):
     root = Path(tempfile.mkdtemp(dir="/tmp"))  # a name of pytest's own would be too long for Ray
     monkeypatch.setattr(tempfile, "tempdir", str(root))
     with contextlib.closing(Closed(engine.open(work()))) as opened:
-        opened.executor.submit(perform, {"do": "look", "file": str(tmp_path / "pids")}, SEEDS[0]).result(PATIENCE)
+        opened.executor.submit(run_trial, {"do": "look", "file": str(tmp_path / "pids")}, SEEDS[0]).result(PATIENCE)
         (made,) = root.iterdir()
         assert stat.S_IMODE(made.stat().st_mode) == 0o700
     root.rmdir()
@@ -111,5 +111,5 @@ def check_folder(engine, monkeypatch, tmp_path):
 @pytest.mark.parametrize("name", ["dask", "ray"])
 @pytest.mark.parametrize("workers", [0, -1, 1.5, "two"])
 def test_a_bad_number_of_workers_is_one_sentence_on_a_cluster(name, workers):
-    with pytest.raises(ParameterError, match=r"^`workers` must be a whole number >= 1 and <= 10000, got "):
+    with pytest.raises(ParameterError, match=r"^`workers` must be an integer >= 1 and <= 10000, got "):
         read_engine(name, workers)

@@ -15,9 +15,9 @@ from privselect.tuning.executors import read_engine
 from privselect.tuning.executors.dask import Dask
 from privselect.tuning.executors.processes import Processes
 from privselect.tuning.executors.ray import Ray
-from privselect.tuning.executors.serial import Serial
+from privselect.tuning.executors import Serial
 from privselect.tuning.executors.worker_setup import usable_cores
-from privselect.tuning.trial import Work, perform
+from privselect.tuning.trial import TrialSetup, run_trial
 
 
 class TestSerial(Conformance):
@@ -34,7 +34,7 @@ class TestProcesses(Conformance, Workers, LosesTrials):
     def test_after_a_loss_every_submission_is_told_as_lost(self, engine, tmp_path):
         executor, futures = self.lose_one(engine, tmp_path)
         assert all(future.exception(PATIENCE) is not None for future in futures)
-        assert executor.submit(perform, {"do": "draw"}, SEEDS[0]).exception(PATIENCE) is not None
+        assert executor.submit(run_trial, {"do": "draw"}, SEEDS[0]).exception(PATIENCE) is not None
         executor.shutdown()
 
     @pytest.mark.parametrize(("given", "seen"), [(None, 1.0), ("3", 3.0)])
@@ -43,14 +43,14 @@ class TestProcesses(Conformance, Workers, LosesTrials):
         if given is not None:
             monkeypatch.setenv("OMP_NUM_THREADS", given)
         with contextlib.closing(Closed(Processes(1).open(work()))) as opened:
-            assert opened.executor.submit(perform, {"do": "look", "variable": "OMP_NUM_THREADS"}, SEEDS[0]).result(PATIENCE).score == seen
+            assert opened.executor.submit(run_trial, {"do": "look", "variable": "OMP_NUM_THREADS"}, SEEDS[0]).result(PATIENCE).score == seen
 
     def test_the_data_is_in_no_file(self, engine, monkeypatch, tmp_path):
         monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
         monkeypatch.setenv("TMPDIR", str(tmp_path))
         mark = secrets.token_bytes(32)
-        with contextlib.closing(Closed(engine.open(Work(lambda _c, d, _r: (len(d), None), mark * 10_000)))) as opened:
-            assert opened.executor.submit(perform, {}, SEEDS[0]).result(PATIENCE).score == 320_000
+        with contextlib.closing(Closed(engine.open(TrialSetup(lambda _c, d, _r: (len(d), None), mark * 10_000)))) as opened:
+            assert opened.executor.submit(run_trial, {}, SEEDS[0]).result(PATIENCE).score == 320_000
             places = [*tmp_path.rglob("*"), *Path("/dev/shm").glob("*")]  # noqa: S108 - to look, not to write
             for place in places:
                 with contextlib.suppress(OSError):  # of others, or gone
@@ -69,7 +69,7 @@ class TestProcesses(Conformance, Workers, LosesTrials):
 
 @pytest.mark.parametrize("workers", [0, -1, 1.5, "two", True, 10_001])
 def test_a_bad_number_of_workers_is_one_sentence(workers):
-    with pytest.raises(ParameterError, match=r"^`workers` must be a whole number >= 1 and <= 10000, got "):
+    with pytest.raises(ParameterError, match=r"^`workers` must be an integer >= 1 and <= 10000, got "):
         Processes(workers)
 
 
@@ -85,4 +85,4 @@ def test_a_missing_package_is_one_sentence(monkeypatch, engine, module, extra):
 
 def test_what_cannot_be_pickled_is_one_sentence():
     with pytest.raises(ParameterError, match=r"^the objective and its data must be picklable, got a TypeError$"):
-        Processes(1).open(Work(lambda: None, (line for line in "ab")))
+        Processes(1).open(TrialSetup(lambda: None, (line for line in "ab")))

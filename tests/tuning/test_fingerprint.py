@@ -13,8 +13,8 @@ import pytest
 
 import privselect as ps
 from privselect.errors import ParameterError
-from privselect.tuning.dominates import leaks_at_most
-from privselect.tuning.fingerprint import feature, fingerprint
+from privselect.tuning.trial_mechanism import leaks_at_most
+from privselect.tuning.fingerprint import objective_content, fingerprint
 
 KEY = bytes(32)
 ARRAY = np.arange(24.0).reshape(4, 6)
@@ -173,8 +173,8 @@ def noisy(_candidate, _data, _randomness, *, noise):
     ids=["partial", "lambda", "frozen dataclass", "closure", "an object that is wrapped"],
 )
 def test_an_objective_that_changed_is_another_one(one, other):
-    assert fingerprint(feature(one), KEY) != fingerprint(feature(other), KEY)
-    assert fingerprint(feature(one), KEY) == fingerprint(feature(one), KEY)
+    assert fingerprint(objective_content(one), KEY) != fingerprint(objective_content(other), KEY)
+    assert fingerprint(objective_content(one), KEY) == fingerprint(objective_content(one), KEY)
 
 
 def test_an_objective_may_hold_a_function_that_calls_itself():
@@ -184,14 +184,14 @@ def test_an_objective_may_hold_a_function_that_calls_itself():
     def held(_candidate, _data, _randomness):
         return factorial(3), None
 
-    assert fingerprint(feature(held), KEY) == fingerprint(feature(held), KEY)
+    assert fingerprint(objective_content(held), KEY) == fingerprint(objective_content(held), KEY)
 
 
 def test_what_an_objective_counts_or_keeps_is_not_part_of_it():
     counts = Counting()
-    before = fingerprint(feature(counts), KEY)
+    before = fingerprint(objective_content(counts), KEY)
     counts(None, None, None)
-    assert fingerprint(feature(counts), KEY) == before
+    assert fingerprint(objective_content(counts), KEY) == before
 
 
 def test_attributes_that_are_no_fields_count():

@@ -19,9 +19,9 @@ from pathlib import Path
 import pytest
 
 import privselect as ps
-from privselect.tuning.randomness.key_derivation import derived
-from privselect.tuning.randomness.trial_randomness import Randomness
-from privselect.tuning.runner import Drawn
+from privselect.tuning.randomness import derive_key
+from privselect.tuning.randomness import Randomness
+from privselect.tuning.runner import RunDraws
 from privselect.tuning.space import Space
 
 SCRIPT = Path(__file__).with_name("tuned_run.py")
@@ -139,8 +139,8 @@ class Watched:
         assert drawn <= (self.known is None)
         if self.known is not None:
             # Trials that were done when this child began are not run again.
-            seeds = Drawn(self.known[0], self.known[1], Space({"unused": ps.Integer(0, 1)})).seed
-            ids = {f"{Randomness(derived(seeds(slot), 'objective')).integer(128):032x}": slot for slot in range(self.known[1])}
+            seeds = RunDraws(self.known[0], self.known[1], Space({"unused": ps.Integer(0, 1)})).seed
+            ids = {f"{Randomness(derive_key(seeds(slot), 'objective')).integer(128):032x}": slot for slot in range(self.known[1])}
             assert {ids[trial] for trial in called}.isdisjoint(self.done)
         assert max(Counter(called).values(), default=1) <= 1 + (self.executor != "serial")  # a lost worker's trials are run again
         out = self.folder / "released"

@@ -15,8 +15,8 @@ import pytest
 
 from privselect.errors import LedgerError
 from privselect.tuning import ledger as module
-from privselect.tuning.ledger import Begun, Ledger
-from privselect.tuning.randomness.key_derivation import DERIVATION
+from privselect.tuning.ledger import RunRecord, Ledger
+from privselect.tuning.randomness import DERIVATION_VERSION
 from privselect.tuning.trial import Outcome
 
 SECRET = bytes(range(100, 132))
@@ -24,8 +24,8 @@ FINGERPRINT = bytes(range(32, 64))
 CERTIFICATE = '{"certificate": "' + 5000 * "x" + '"}'
 
 
-def begun(trials=1009, secret=SECRET):
-    return Begun("sha256:" + 64 * "a", CERTIFICATE, "somewhere/out", secret, trials, None, released=False)
+def run_record(trials=1009, secret=SECRET):
+    return RunRecord("sha256:" + 64 * "a", CERTIFICATE, "somewhere/out", secret, trials, None, released=False)
 
 
 def mode_of(path):
@@ -67,7 +67,7 @@ def test_the_folder_the_file_and_its_journal_are_open_to_their_owner_alone(path,
     try:
         ledger = Ledger.open(path)
         ledger.begin(begun())
-        ledger.record(0, Outcome(0.5, b"a"), b"m")
+        ledger.record_trial(0, Outcome(0.5, b"a"), b"m")
         assert mode_of(path.parent) == 0o700
         assert {mode_of(file) for file in path.parent.iterdir()} == {0o600}
         ledger.destroy_secrets()
@@ -93,7 +93,7 @@ def test_a_second_coordinator_is_refused_until_the_first_lets_go(path, ledger):
     ledger.begin(begun())
     with pytest.raises(LedgerError, match="another coordinator"):
         Ledger.open(path)
-    ledger.record(0, Outcome(0.5, b"a"), b"m")
+    ledger.record_trial(0, Outcome(0.5, b"a"), b"m")
     assert "another coordinator" in opened_elsewhere(path)
     ledger.close()
     assert opened_elsewhere(path) == "opened"
@@ -115,17 +115,17 @@ def opened_elsewhere(path):
 
 def test_a_run_is_what_was_begun_also_after_opening_again(path):
     ledger = Ledger.open(path)
-    assert ledger.begun() is None
+    assert ledger.run_record() is None
     ledger.begin(begun())
-    ledger.bind(FINGERPRINT)
-    ledger.record(1, Outcome(0.5, b"artifact"), b"m")
+    ledger.set_fingerprint(FINGERPRINT)
+    ledger.record_trial(1, Outcome(0.5, b"artifact"), b"m")
     ledger.close()
     ledger = Ledger.open(path)
-    found = ledger.begun()
+    found = ledger.run_record()
     assert (found.plan, found.certificate, found.target) == (begun().plan, CERTIFICATE, "somewhere/out")
     assert (found.secret, found.trials, found.fingerprint, found.released) == (SECRET, 1009, FINGERPRINT, False)
-    assert list(ledger.missing(4)) == [0, 2, 3]
-    ledger.record(2, Outcome(0.4, b"worse"), b"z")
+    assert list(ledger.missing_slots(4)) == [0, 2, 3]
+    ledger.record_trial(2, Outcome(0.4, b"worse"), b"z")
     best = ledger.best()
     assert (best.slot, best.score, best.mark, best.artifact) == (1, 0.5, b"m", b"artifact")
     ledger.close()
@@ -135,8 +135,8 @@ def test_a_run_is_begun_once(either):
     either.begin(begun())
     with pytest.raises(LedgerError):
         either.begin(begun(trials=3, secret=bytes(32)))
-    assert either.begun().trials == 1009
-    assert either.begun().secret == SECRET
+    assert either.run_record().trials == 1009
+    assert either.run_record().secret == SECRET
 
 
 def test_the_first_result_of_a_slot_counts(either):
@@ -160,7 +160,7 @@ def test_ties_are_broken_by_the_mark_and_not_by_arrival(either, order):
 
 def test_without_trials_or_with_failures_alone_there_is_no_best(either):
     either.begin(begun(trials=0))
-    assert either.begun().trials == 0
+    assert either.run_record().trials == 0
     assert either.best() is None
     either.record(0, None, b"m")
     assert either.best() is None
@@ -173,7 +173,7 @@ def test_no_score_that_lost_is_in_any_file_after_any_step(path, ledger):
     for slot in range(60):
         score = rng.random()
         artifact = b"artifact %d " % slot + rng.randbytes(rng.randrange(9000))
-        ledger.record(slot, Outcome(score, artifact), rng.randbytes(16))
+        ledger.record_trial(slot, Outcome(score, artifact), rng.randbytes(16))
         if best is not None and best[0] >= score:
             lost.append((score, artifact))
         else:
@@ -189,12 +189,12 @@ def test_no_score_that_lost_is_in_any_file_after_any_step(path, ledger):
 
 def test_after_the_release_no_file_holds_a_secret(path, ledger):
     ledger.begin(begun())
-    ledger.bind(FINGERPRINT)
+    ledger.set_fingerprint(FINGERPRINT)
     rng = random.Random(6)  # noqa: S311
     outcomes = [Outcome(rng.random(), rng.randbytes(6000)) for _ in range(300)]
     marks = [rng.randbytes(16) for _ in outcomes]
     for slot, (outcome, mark) in enumerate(zip(outcomes, marks, strict=True)):
-        ledger.record(slot, outcome, mark)
+        ledger.record_trial(slot, outcome, mark)
     ledger.destroy_secrets()
     assert list(everything_in(path.parent)) == ["plan-1.sqlite"]
     content = path.read_bytes()
@@ -204,13 +204,13 @@ def test_after_the_release_no_file_holds_a_secret(path, ledger):
         assert not [form for form in forms_of(outcome.score) if form in content]
         assert mark not in content
         assert outcome.artifact[:16] not in content
-    found = ledger.begun()
+    found = ledger.run_record()
     assert (found.released, found.plan, found.secret, found.trials, found.fingerprint) == (True, begun().plan, b"", 0, None)
     assert ledger.best() is None
     ledger.close()
     assert path.read_bytes() == content
     rows = rows_of(path)
-    assert rows["run"] == [(1, begun().plan, CERTIFICATE, "somewhere/out", DERIVATION, None, None, None, 1)]
+    assert rows["run"] == [(1, begun().plan, CERTIFICATE, "somewhere/out", DERIVATION_VERSION, None, None, None, 1)]
     assert rows["done"] == rows["best"] == []
 
 
@@ -227,12 +227,12 @@ def test_what_the_release_leaves_is_the_same_to_the_byte_whatever_was_run(tmp_pa
         path = tmp_path / f"{trials}-{opened}" / "plan-1.sqlite"
         ledger = Ledger.open(path)
         ledger.begin(begun(trials, os.urandom(32)))
-        ledger.bind(os.urandom(32))
+        ledger.set_fingerprint(os.urandom(32))
         for slot in range(trials):
             if slot % 5 == 0 and opened > slot // 5 + 1:
                 ledger.close()
                 ledger = Ledger.open(path)
-            ledger.record(slot, Outcome(slot + 0.5, os.urandom(10 * slot)), os.urandom(16))
+            ledger.record_trial(slot, Outcome(slot + 0.5, os.urandom(10 * slot)), os.urandom(16))
         ledger.destroy_secrets()
         ledger.close()
         left.append(everything_in(path.parent))
@@ -243,7 +243,7 @@ def test_what_the_release_leaves_is_the_same_to_the_byte_whatever_was_run(tmp_pa
 def test_what_a_kill_left_in_the_journal_goes_too(path):
     ledger = Ledger.open(path)
     ledger.begin(begun())
-    ledger.bind(FINGERPRINT)
+    ledger.set_fingerprint(FINGERPRINT)
     left = everything_in(path.parent)
     ledger.close()
     for name, content in left.items():  # as a kill would have left it
@@ -259,7 +259,7 @@ def test_what_a_kill_left_in_the_journal_goes_too(path):
 
 def test_the_old_file_is_overwritten_not_only_unnamed(path, ledger):
     ledger.begin(begun())
-    ledger.record(0, Outcome(0.123456789, b"artifact" * 2000), b"m")
+    ledger.record_trial(0, Outcome(0.123456789, b"artifact" * 2000), b"m")
     kept = path.parent / "kept"
     kept.hardlink_to(path)
     ledger.destroy_secrets()
@@ -270,7 +270,7 @@ def test_the_old_file_is_overwritten_not_only_unnamed(path, ledger):
 def test_a_failure_while_secrets_are_destroyed_leaves_the_run_or_its_tombstone(path, monkeypatch, stop):
     ledger = Ledger.open(path)
     ledger.begin(begun())
-    ledger.record(0, Outcome(0.5, b"artifact"), b"m")
+    ledger.record_trial(0, Outcome(0.5, b"artifact"), b"m")
 
     def full(*_):
         raise OSError(28, "No space left on device")
@@ -281,7 +281,7 @@ def test_a_failure_while_secrets_are_destroyed_leaves_the_run_or_its_tombstone(p
             ledger.destroy_secrets()
     ledger.close()
     ledger = Ledger.open(path)
-    if ledger.begun().released:
+    if ledger.run_record().released:
         assert stop in {"sync_folder", "_overwrite"}
     else:
         assert ledger.best().artifact == b"artifact"
@@ -301,7 +301,7 @@ def test_nothing_is_written_to_folders_for_temporary_files(path, monkeypatch, tm
     ledger = Ledger.open(path)
     ledger.begin(begun())
     for slot in range(200):
-        ledger.record(slot, Outcome(slot + 0.5, bytes(20_000)), b"m")
+        ledger.record_trial(slot, Outcome(slot + 0.5, bytes(20_000)), b"m")
     ledger.destroy_secrets()
     ledger.close()
     assert elsewhere.stat().st_mtime_ns == before
@@ -313,7 +313,7 @@ def test_no_journal_is_left_by_an_orderly_end(path, trials):
     ledger = Ledger.open(path)
     ledger.begin(begun())
     for slot in range(trials):
-        ledger.record(slot, Outcome(slot + 0.5, b"a"), b"m")
+        ledger.record_trial(slot, Outcome(slot + 0.5, b"a"), b"m")
     ledger.close()
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
@@ -322,12 +322,12 @@ def test_an_empty_file_and_one_left_before_the_run_began_are_fresh(path):
     path.parent.mkdir(mode=0o700)
     os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
     ledger = Ledger.open(path)
-    assert ledger.begun() is None
+    assert ledger.run_record() is None
     left = path.with_name("copy-1.sqlite")
     shutil.copy(path, left)  # as a kill would leave it
     for opened in (ledger, Ledger.open(left)):
         opened.begin(begun())
-        assert opened.begun().trials == 1009
+        assert opened.run_record().trials == 1009
         opened.close()
 
 
@@ -414,7 +414,7 @@ def test_what_is_not_a_sound_ledger_is_refused_and_left_as_it_is(path, make, sai
 def opened_and_asked(path):
     ledger = Ledger.open(path)
     try:
-        ledger.begun()
+        ledger.run_record()
     finally:
         ledger.close()
 
@@ -428,7 +428,7 @@ def test_a_tombstone_of_another_version_is_a_tombstone(path, ledger):
     connection.commit()
     connection.close()
     ledger = Ledger.open(path)
-    assert ledger.begun().released
+    assert ledger.run_record().released
     ledger.close()
 
 
@@ -442,5 +442,5 @@ def test_a_place_that_cannot_be_written_is_refused_in_one_sentence(place):
 def test_representations_tell_nothing(either):
     either.begin(begun())
     either.record(0, Outcome(0.123456789, b"artifact"), b"mark")
-    told = repr(either) + repr(either.begun()) + repr(either.best()) + repr(Outcome(0.123456789, b"artifact"))
+    told = repr(either) + repr(either.run_record()) + repr(either.best()) + repr(Outcome(0.123456789, b"artifact"))
     assert not [secret for secret in ("1009", "0.1234", "artifact", "mark'", "xxx", str(SECRET)) if secret in told]

@@ -10,9 +10,9 @@ import pytest
 from scipy import stats
 
 from privselect.errors import ParameterError
-from privselect.tuning.randomness.global_rngs import seeded_globals
-from privselect.tuning.randomness.key_derivation import Stream, derived
-from privselect.tuning.randomness.trial_randomness import Randomness
+from privselect.tuning.randomness import seeded_globals
+from privselect.tuning.randomness import Stream, derive_key
+from privselect.tuning.randomness import Randomness
 
 SEED = bytes(range(32))
 FALSE_ALARM = 1e-6  # of each statistical test here; the seeds are fixed, so that a run that passed passes again
@@ -61,7 +61,7 @@ def test_generators_of_different_names_have_nothing_in_common():
     names = ["stream", "numpy", "python", "torch", "score", "integer128", "a name of more than sixteen letters", "", "größe"]
     drawn = {randomness.stream(name).getrandbits(256) for name in names}
     assert len(drawn) == len(names)
-    assert not drawn & {int.from_bytes(derived(SEED, name), "big") for name in ("numpy", "python", "torch")}
+    assert not drawn & {int.from_bytes(derive_key(SEED, name), "big") for name in ("numpy", "python", "torch")}
     assert randomness.integer() not in {number >> 128 for number in drawn} | {number % 2**128 for number in drawn}
 
 
@@ -70,7 +70,7 @@ def test_numpy_and_python_are_seeded_with_256_bits(monkeypatch):
     sequence = np.random.SeedSequence
     monkeypatch.setattr(np.random, "SeedSequence", lambda entropy, **rest: given.append(entropy) or sequence(entropy, **rest))
     for number in range(20):
-        Randomness(derived(SEED, "test", number)).numpy()
+        Randomness(derive_key(SEED, "test", number)).numpy()
     assert max(given).bit_length() > 250
 
 

@@ -6,12 +6,12 @@ from concurrent.futures import Future
 import pytest
 
 from privselect.errors import AbortedError, ParameterError
-from privselect.tuning.executors.base import Engine
-from privselect.tuning.executors.serial import Serial
-from privselect.tuning.ledger import Begun, Ledger
-from privselect.tuning.runner import Conduct, Drawn, Runner
+from privselect.tuning.executors import Engine
+from privselect.tuning.executors import Serial
+from privselect.tuning.ledger import RunRecord, Ledger
+from privselect.tuning.runner import RunnerOptions, RunDraws, Runner
 from privselect.tuning.space import Space, Uniform
-from privselect.tuning.trial import Work
+from privselect.tuning.trial import TrialSetup
 
 
 class Counting(Engine):
@@ -46,9 +46,9 @@ class Counting(Engine):
 
 def run(engine, trials, losses=3):
     ledger, secret = Ledger.in_memory(), os.urandom(32)
-    ledger.begin(Begun("sha256:" + 64 * "0", "{}", None, secret, trials, None, released=False))
-    conduct = Conduct(engine, losses=losses)
-    return Runner(ledger, Drawn(secret, trials, Space({"x": Uniform(0, 1)})), conduct).run(Work(lambda c, _d, _r: (c["x"], None), None))
+    ledger.begin(RunRecord("sha256:" + 64 * "0", "{}", None, secret, trials, None, released=False))
+    conduct = RunnerOptions(engine, losses=losses)
+    return Runner(ledger, RunDraws(secret, trials, Space({"x": Uniform(0, 1)})), conduct).run(TrialSetup(lambda c, _d, _r: (c["x"], None), None))
 
 
 @pytest.mark.parametrize("trials", [0, 1, 7])

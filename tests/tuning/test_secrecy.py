@@ -16,13 +16,13 @@ import pytest
 
 import privselect as ps
 from privselect.errors import AbortedError, LedgerError
-from privselect.tuning.executors.serial import Serial
-from privselect.tuning.ledger import Begun, Best, Ledger
-from privselect.tuning.randomness.key_derivation import Stream
-from privselect.tuning.randomness.trial_randomness import Randomness
-from privselect.tuning.runner import Conduct, Drawn, Runner
+from privselect.tuning.executors import Serial
+from privselect.tuning.ledger import RunRecord, Best, Ledger
+from privselect.tuning.randomness import Stream
+from privselect.tuning.randomness import Randomness
+from privselect.tuning.runner import RunnerOptions, RunDraws, Runner
 from privselect.tuning.space import Space, Suggest
-from privselect.tuning.trial import Outcome, Work, perform
+from privselect.tuning.trial import Outcome, TrialSetup, run_trial
 from run_apart import run_apart
 
 SCRIPT = Path(__file__).with_name("secret_run.py")
@@ -135,13 +135,13 @@ def failing(error):
     "error", [ValueError(CANARY), SystemExit(CANARY), MemoryError(CANARY), RecursionError(CANARY), BaseException(CANARY)]
 )
 def test_what_a_trial_raises_is_not_shown(capfd, error):
-    assert perform(Work(failing(error), None), {}, SECRET) is None
+    assert run_trial(TrialSetup(failing(error), None), {}, SECRET) is None
     assert capfd.readouterr() == ("", "")
 
 
 def test_an_interrupt_does_not_show_what_the_trial_was_handling():
     with pytest.raises(KeyboardInterrupt) as caught:
-        perform(Work(failing(KeyboardInterrupt(CANARY)), None), {}, SECRET)
+        run_trial(TrialSetup(failing(KeyboardInterrupt(CANARY)), None), {}, SECRET)
     assert CANARY not in "".join(traceback.format_exception(caught.value))
 
 
@@ -152,7 +152,7 @@ def test_warnings_of_a_trial_are_not_told_to_a_caller_who_records_them():
 
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
-        assert perform(Work(objective, None), {}, SECRET) == Outcome(1.0, b"")
+        assert run_trial(TrialSetup(objective, None), {}, SECRET) == Outcome(1.0, b"")
         assert heard == []
         warnings.warn("of the caller", UserWarning, stacklevel=1)
     assert [str(warning.message) for warning in heard] == ["of the caller"]
@@ -168,7 +168,7 @@ def test_what_a_trial_says_is_not_shown_and_outputs_are_back_afterwards(capfd):
             script.chatter(0.1)
         return 1.0, None
 
-    assert perform(Work(objective, None), {}, SECRET) == Outcome(1.0, b"")
+    assert run_trial(TrialSetup(objective, None), {}, SECRET) == Outcome(1.0, b"")
     print("heard")  # noqa: T201
     os.write(1, b"heard\n")
     assert capfd.readouterr() == ("heard\nheard\n", "")
@@ -193,7 +193,7 @@ def test_warnings_and_hooks_of_the_caller_hear_nothing(monkeypatch):
 
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
-        assert perform(Work(objective, None), {}, SECRET) == Outcome(1.0, b"")
+        assert run_trial(TrialSetup(objective, None), {}, SECRET) == Outcome(1.0, b"")
         assert not seen
         assert not heard
         warnings.warn("heard", stacklevel=1)
@@ -203,7 +203,7 @@ def test_warnings_and_hooks_of_the_caller_hear_nothing(monkeypatch):
 
 def test_representations_tell_nothing_secret():
     space = Space({"depth": ps.Choice([4711])})
-    drawn = Drawn(SECRET, 1009, space)
+    drawn = RunDraws(SECRET, 1009, space)
     randomness = Randomness(SECRET)
     suggest = Suggest(Stream(SECRET))
     suggest.choice("depth", [4711])
@@ -211,12 +211,12 @@ def test_representations_tell_nothing_secret():
     future = Future()
     future.set_result(outcome)
     ledger = Ledger.in_memory()
-    begun = Begun("4711", "4711", "4711", SECRET, 1009, SECRET, released=False)
-    ledger.begin(Begun("p", "c", None, SECRET, 1009, None, released=False))
-    work = Work(len, np.array([4711]))
-    runner = Runner(ledger, drawn, Conduct(Serial()))
+    begun = RunRecord("4711", "4711", "4711", SECRET, 1009, SECRET, released=False)
+    ledger.begin(RunRecord("p", "c", None, SECRET, 1009, None, released=False))
+    work = TrialSetup(len, np.array([4711]))
+    runner = Runner(ledger, drawn, RunnerOptions(Serial()))
     told = [drawn, randomness, suggest, outcome, future, begun, Best(1009, 0.4711, SECRET, b"4711"), work, runner, ledger, Stream(SECRET)]
-    told += [randomness.stream(), Conduct(Serial(), ends=1.0), ps.NoisyCount(len, sigma=2.0, holdout=[4711])]
+    told += [randomness.stream(), RunnerOptions(Serial(), ends=1.0), ps.NoisyCount(len, sigma=2.0, holdout=[4711])]
     for thing in told:
         for text in (repr(thing), str(thing), f"{thing}", repr([thing]), repr({"a": (thing,)})):
             assert not [secret for secret in ("1009", "4711", "\\x64", "defghi", SECRET.hex()) if secret in text]
@@ -225,7 +225,7 @@ def test_representations_tell_nothing_secret():
 class Broken(Ledger):
     """Fails when the third result comes in."""
 
-    def record(self, slot, outcome, mark):
+    def record_trial(self, slot, outcome, mark):
         if slot == 2:
             raise RuntimeError("unexpected")
         super().record(slot, outcome, mark)
@@ -236,20 +236,20 @@ def test_an_unexpected_error_of_the_runner_shows_neither_k_nor_scores():
         return 0.4711 + randomness.integer(128) / 2**138, None
 
     ledger = Broken.in_memory()
-    ledger.begin(Begun("p", "c", None, SECRET, 1009, None, released=False))
-    drawn = Drawn(SECRET, 1009, Space({"depth": ps.Choice([8192])}))
+    ledger.begin(RunRecord("p", "c", None, SECRET, 1009, None, released=False))
+    drawn = RunDraws(SECRET, 1009, Space({"depth": ps.Choice([8192])}))
     with pytest.raises(RuntimeError) as caught:
-        Runner(ledger, drawn, Conduct(Serial())).run(Work(objective, None))
+        Runner(ledger, drawn, RunnerOptions(Serial())).run(TrialSetup(objective, None))
     told = "".join(traceback.format_exception(caught.value))
     assert not [secret for secret in ("1009", "0.4711", "8192", repr(SECRET)) if secret in told.replace("0.4711 + r", "")]
 
 
 def test_a_full_disk_is_told_without_a_word_of_what_was_written():
     ledger = Ledger.in_memory()
-    ledger.begin(Begun("p", "c", None, SECRET, 1009, None, released=False))
+    ledger.begin(RunRecord("p", "c", None, SECRET, 1009, None, released=False))
     ledger._connection.execute("PRAGMA max_page_count = 5")
     with pytest.raises(LedgerError, match="the disk is full") as caught:
-        ledger.record(0, Outcome(0.4711, bytes(10**6)), SECRET)
+        ledger.record_trial(0, Outcome(0.4711, bytes(10**6)), SECRET)
     assert not [secret for secret in ("4711", "1009") if secret in str(caught.value)]
     assert caught.value.__suppress_context__
 
@@ -259,11 +259,11 @@ def failing_space(suggest):
 
 
 def test_what_a_space_raises_after_the_draw_is_not_shown():
-    drawn = Drawn(SECRET, 1009, Space(failing_space))
+    drawn = RunDraws(SECRET, 1009, Space(failing_space))
     ledger = Ledger.in_memory()
-    ledger.begin(Begun("p", "c", None, SECRET, 1009, None, released=False))
+    ledger.begin(RunRecord("p", "c", None, SECRET, 1009, None, released=False))
     with pytest.raises(AbortedError) as caught:
-        Runner(ledger, drawn, Conduct(Serial())).run(Work(len, None))
+        Runner(ledger, drawn, RunnerOptions(Serial())).run(TrialSetup(len, None))
     told = "".join(traceback.format_exception(caught.value))
     assert f"{CANARY} 1" not in told
     assert "1009" not in told

@@ -12,8 +12,8 @@ from scipy.stats import binomtest, chisquare, kstest
 
 import privselect as ps
 from privselect.errors import ParameterError
-from privselect.tuning.exact_rows import GRID, rows_of
-from privselect.tuning.softmax_dpsgd import SoftmaxDPSGD, clipped_sum, correct, noisy, poisson_sample, predict, predict_rows
+from privselect.tuning.softmax_dpsgd import GRID, to_grid_rows
+from privselect.tuning.softmax_dpsgd import SoftmaxDPSGD, clipped_sum, correct, add_noise, poisson_sample, predict, predict_rows
 
 FALSE_ALARM = 1e-6  # of each statistical test below
 FEATURES, CLASSES = 5, 3
@@ -72,7 +72,7 @@ def some_data(rng, size=20):
 
 
 def sum_of(features, given_labels, model, clip):
-    return clipped_sum(rows_of(features), given_labels[:, None] == np.arange(CLASSES), model, clip)
+    return clipped_sum(to_grid_rows(features), given_labels[:, None] == np.arange(CLASSES), model, clip)
 
 
 def flat(model):
@@ -115,7 +115,7 @@ def test_many_records_and_many_features_still_sum_exactly(size, fresh_rng):
 
 @pytest.mark.parametrize("size", [2, 5, 64, 257])
 def test_a_records_logits_are_the_same_in_any_company(size, fresh_rng):
-    rows, model = rows_of(fresh_rng.normal(size=(size, 130))), fresh_rng.normal(size=(131, CLASSES))
+    rows, model = to_grid_rows(fresh_rng.normal(size=(size, 130))), fresh_rng.normal(size=(131, CLASSES))
     together = rows.logits(model)
     assert np.array_equal(together, np.vstack([rows[np.array([i])].logits(model) for i in range(size)]))
 
@@ -156,7 +156,7 @@ def test_the_sum_is_that_of_clipped_gradients_written_out(clip, fresh_rng):
 
 
 def test_the_noise_is_gaussian_with_the_stated_deviation(fresh_rng):
-    drawn = noisy(fresh_rng, np.zeros((200, 100)), 2.5)
+    drawn = add_noise(fresh_rng, np.zeros((200, 100)), 2.5)
     assert kstest(drawn.ravel(), "norm", args=(0.0, 2.5)).pvalue > FALSE_ALARM
 
 
@@ -176,7 +176,7 @@ def test_an_empty_sample_still_gives_noise(fresh_rng):
 
 
 def test_each_number_of_each_step_has_its_own_noise(fresh_rng):
-    steps = [noisy(fresh_rng, np.zeros((20, 10)), 1.0) for _ in range(2)]
+    steps = [add_noise(fresh_rng, np.zeros((20, 10)), 1.0) for _ in range(2)]
     assert len(np.unique(steps)) == 400
 
 
@@ -341,10 +341,10 @@ def test_a_model_without_numbers_predicts_something(fresh_rng):
         ({"noise_multiplier": 0}, "`noise_multiplier` must be in (0, inf), got 0"),
         ({"noise_multiplier": math.nan}, "`noise_multiplier` must be in (0, inf), got nan"),
         ({"sampling_probability": 1.5}, "`sampling_probability` must be in (0, 1], got 1.5"),
-        ({"steps": 0}, "`steps` must be a whole number >= 1, got 0"),
-        ({"records": 0}, "`records` must be a whole number >= 1 and <= 9007199254740992, got 0"),
-        ({"classes": 1}, "`classes` must be a whole number >= 2 and <= 1000000, got 1"),
-        ({"features": 2.5}, "`features` must be a whole number >= 1 and <= 1000000, got 2.5"),
+        ({"steps": 0}, "`steps` must be an integer >= 1, got 0"),
+        ({"records": 0}, "`records` must be an integer >= 1 and <= 9007199254740992, got 0"),
+        ({"classes": 1}, "`classes` must be an integer >= 2 and <= 1000000, got 1"),
+        ({"features": 2.5}, "`features` must be an integer >= 1 and <= 1000000, got 2.5"),
     ],
 )
 def test_a_trainer_out_of_range_is_one_sentence(changed, message):
@@ -354,7 +354,7 @@ def test_a_trainer_out_of_range_is_one_sentence(changed, message):
 
 
 def test_steps_that_cannot_be_accounted_are_refused():
-    with pytest.raises(ParameterError, match="`steps` must be a whole number >= 1 and <="):
+    with pytest.raises(ParameterError, match="`steps` must be an integer >= 1 and <="):
         trainer(steps=10**30)
 
 
@@ -399,7 +399,7 @@ def test_features_of_any_number_type(dtype, fresh_rng):
 @given(data_sets(least=2), st.floats(1e-3, 1e3), clips)
 def test_prepared_rows_train_and_predict_as_the_records_do(data, learning_rate, clip):
     features, given_labels = data
-    rows = rows_of(features)
+    rows = to_grid_rows(features)
     assert rows.width == FEATURES
     model, randomness = trainer(), Seeded(np.random.default_rng(3))
     given = {"learning_rate": learning_rate, "clip": clip, "randomness": randomness}

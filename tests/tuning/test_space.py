@@ -10,8 +10,8 @@ from scipy import stats
 
 import privselect as ps
 from privselect.errors import ParameterError
-from privselect.tuning.randomness.key_derivation import Stream, derived
-from privselect.tuning.runner import Drawn
+from privselect.tuning.randomness import Stream, derive_key
+from privselect.tuning.runner import RunDraws
 from privselect.tuning.space import Space, Suggest, read_distribution
 
 SECRET = bytes(range(32))
@@ -19,7 +19,7 @@ FALSE_ALARM = 1e-6  # of each statistical test here; the secret is fixed, so tha
 
 
 def draws(laws, count):
-    drawn = Drawn(SECRET, count, Space(laws))
+    drawn = RunDraws(SECRET, count, Space(laws))
     return [drawn.candidate(slot) for slot in range(count)]
 
 
@@ -101,11 +101,11 @@ def test_a_space_can_depend_on_its_own_draws():
     # A binomial test of 2000 draws at 1/4, false alarm 1e-6.
     assert stats.binomtest(shapes["kind", "layers", "rate", "momentum"], 2000, 0.25).pvalue > FALSE_ALARM
     assert Space(by_run).listed() is None
-    assert Space(by_run).plain() == {"function": f"{__name__}:by_run"}
+    assert Space(by_run).as_dict() == {"function": f"{__name__}:by_run"}
 
 
 def test_a_name_is_drawn_once():
-    suggest = Suggest(Stream(derived(SECRET, "test")))
+    suggest = Suggest(Stream(derive_key(SECRET, "test")))
     suggest.uniform("a", 0, 1)
     with pytest.raises(ParameterError, match="each name once, got 'a' twice"):
         suggest.uniform("a", 0, 1)
@@ -129,7 +129,7 @@ def test_every_candidate_of_a_finite_space_is_listed_with_its_chance():
         (lambda: ps.Uniform(0, float("inf")), "`high` must be"),
         (lambda: ps.Uniform("a", 1), "`low` must be"),
         (lambda: ps.LogUniform(0, 1), "`low` must be"),
-        (lambda: ps.Integer(0.5, 1), "`low` must be a whole number"),
+        (lambda: ps.Integer(0.5, 1), "`low` must be an integer"),
         (lambda: ps.Integer(3, 1), "`low` must be at most `high`, got 3 and 1"),
         (lambda: ps.Choice([]), "`options` must be a list"),
         (lambda: ps.Choice("abc"), "`options` must be a list"),

@@ -9,9 +9,9 @@ from scipy.sparse import csr_array
 
 import privselect as ps
 from privselect.errors import ParameterError
-from privselect.tuning.dominates import leaks_at_most
+from privselect.tuning.trial_mechanism import leaks_at_most
 from privselect.tuning.scores import NoisyCount
-from privselect.tuning.tune import described
+from privselect.tuning.tune import configure_run
 
 SPACE = {"x": ps.Uniform(0, 1)}
 GIVEN = {
@@ -98,11 +98,11 @@ def test_candidates_that_differ_share_the_noise_of_the_score():
     score = NoisyCount(right, sigma=4, holdout=np.arange(3))
     given = {**GIVEN, "mechanism": lambda c: ps.Gaussian(sigma=c["x"]), "score": score, "epsilon": None}
     given |= {"fallback": None, "export": None, "declared": None, "mechanism_of": None}
-    from privselect.tuning.executors.serial import Serial
+    from privselect.tuning.executors import Serial
 
     del given["executor"]
-    tuning = described(train, {"x": ps.Choice([4, 8])}, engine=Serial(), **given)
-    assert str(tuning.recipe.mechanism) == (
+    tuning = configure_run(train, {"x": ps.Choice([4, 8])}, engine=Serial(), **given)
+    assert str(tuning.spec.mechanism) == (
         "disjoint(mixture(1/2*gaussian(sigma=4), 1/2*gaussian(sigma=8)), discrete_gaussian(sigma=4, neighbours=add_remove))"
     )
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from privselect.errors import ParameterError
-from privselect.tuning.holdout_split import _encoded, keyed_split
+from privselect.tuning.scores import _encoded, keyed_split
 
 KEY = bytes(range(16))
 FALSE_ALARM = 1e-6  # of each statistical test below

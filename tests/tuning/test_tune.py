@@ -16,15 +16,15 @@ from scipy import stats
 
 import privselect as ps
 from privselect.errors import AbortedError, LedgerError, ParameterError
-from privselect.tuning import release_time
+from privselect.tuning import release
 from privselect.tuning import tune as module
-from privselect.tuning.ledger import Begun, Ledger
-from privselect.tuning.randomness.key_derivation import Stream, derived
+from privselect.tuning.ledger import RunRecord, Ledger
+from privselect.tuning.randomness import Stream, derive_key
 from privselect.tuning.run_spec import trial_mechanism
-from privselect.tuning.runner import Conduct, Drawn, Runner
+from privselect.tuning.runner import RunnerOptions, RunDraws, Runner
 from privselect.tuning.space import Space
-from privselect.tuning.trial import Outcome, Work, perform
-from privselect.tuning.tune import described
+from privselect.tuning.trial import Outcome, TrialSetup, run_trial
+from privselect.tuning.tune import configure_run
 
 DATA = {"x": np.arange(20.0), "id": np.arange(20)}
 SPACE = {"depth": ps.Choice([1, 2, 3])}
@@ -106,7 +106,7 @@ def test_certificate_then_k_then_data_then_trials(monkeypatch):
         order.append("trial")
         return objective(candidate, data, randomness)
 
-    tuning = described(
+    tuning = configure_run(
         trial,
         SPACE,
         mechanism=ps.Gaussian(sigma=4),
@@ -138,7 +138,7 @@ def test_the_best_of_exactly_k_trials_is_released(tuned):
     for seed in range(12):
         scores.clear()
         release = tuned(trial, insecure_seed=seed, ledger=None)
-        assert len(scores) == ps.Poisson(mean=5).sample(Stream(derived(module._seeded(seed, 1), "count")))
+        assert len(scores) == ps.Poisson(mean=5).sample(Stream(derive_key(module._seeded(seed, 1), "count")))
         assert release.score == max(scores, default=None)
 
 
@@ -162,8 +162,8 @@ def test_ties_are_won_by_every_slot_alike():
     for seed in range(400):
         ledger = Ledger.in_memory()
         secret = module._seeded(seed, 1)
-        ledger.begin(Begun("p", "c", None, secret, 4, None, released=False))
-        best = Runner(ledger, Drawn(secret, 4, Space(SPACE)), Conduct(module.read_engine("serial"))).run(Work(equal, None))
+        ledger.begin(RunRecord("p", "c", None, secret, 4, None, released=False))
+        best = Runner(ledger, RunDraws(secret, 4, Space(SPACE)), RunnerOptions(module.read_engine("serial"))).run(TrialSetup(equal, None))
         winners[best.slot] += 1
     assert stats.chisquare([winners[slot] for slot in range(4)]).pvalue > FALSE_ALARM
 
@@ -186,8 +186,8 @@ def test_an_executor_is_opened_once_whatever_k_is_and_closed_as_often(trials, mo
 
     monkeypatch.setattr(type(serial), "open", watched)
     ledger = Ledger.in_memory()
-    ledger.begin(Begun("p", "c", None, bytes(32), trials, None, released=False))
-    Runner(ledger, Drawn(bytes(32), trials, Space(SPACE)), Conduct(serial)).run(Work(equal, None))
+    ledger.begin(RunRecord("p", "c", None, bytes(32), trials, None, released=False))
+    Runner(ledger, RunDraws(bytes(32), trials, Space(SPACE)), RunnerOptions(serial)).run(TrialSetup(equal, None))
     assert events == ["opened", "closed"]
 
 
@@ -335,11 +335,11 @@ def test_a_time_limit_is_a_failed_trial(tuned):
 
 
 def test_a_memory_limit_is_a_failed_trial():
-    work = Work(lambda *_: (1.0, np.ones(10**9)[0]), None, memory=2**29)
+    work = TrialSetup(lambda *_: (1.0, np.ones(10**9)[0]), None, memory=2**29)
     reader, writer = os.pipe()
     process = os.fork()
     if process == 0:
-        os.write(writer, b"failed" if perform(work, {}, bytes(32)) is None else b"ran")
+        os.write(writer, b"failed" if run_trial(work, {}, bytes(32)) is None else b"ran")
         os._exit(0)
     os.waitpid(process, 0)
     assert os.read(reader, 10) == b"failed"
@@ -360,7 +360,7 @@ def test_constant_work_runs_the_largest_k_and_the_winner_is_among_the_first_k(tu
 
         release = tuned(trial, count=law, constant_work=True, insecure_seed=seed, ledger=None)
         scores = [float(line) for line in calls.read_text().split()]
-        drawn = law.sample(Stream(derived(module._seeded(seed, 1), "count")))
+        drawn = law.sample(Stream(derive_key(module._seeded(seed, 1), "count")))
         assert len(scores) == 9
         assert release.score == max(scores[:drawn], default=None)
 
@@ -380,8 +380,8 @@ def test_a_time_of_release_that_is_not_certain_is_refused_before_the_draw(tuned,
 
 
 def test_a_certain_time_of_release_is_kept_and_cannot_be_moved(tuned, tmp_path, monkeypatch):
-    monkeypatch.setattr(release_time, "_START", 1.0)
-    monkeypatch.setattr(release_time, "_BETWEEN", 0.0)
+    monkeypatch.setattr(release, "_START", 1.0)
+    monkeypatch.setattr(release, "_BETWEEN", 0.0)
     moment = datetime.now(UTC) + timedelta(seconds=2)
     given = {"count": ps.Poisson(mean=2, cap=4), "timeout": 0.1, "out": tmp_path / "out", "insecure_seed": 1}
     with pytest.raises(KeyboardInterrupt):
@@ -394,8 +394,8 @@ def test_a_certain_time_of_release_is_kept_and_cannot_be_moved(tuned, tmp_path, 
 
 
 def test_a_run_that_is_late_for_its_release_releases_nothing(tuned, tmp_path, monkeypatch):
-    monkeypatch.setattr(release_time, "_START", 0.05)
-    monkeypatch.setattr(release_time, "_BETWEEN", 0.0)
+    monkeypatch.setattr(release, "_START", 0.05)
+    monkeypatch.setattr(release, "_BETWEEN", 0.0)
 
     def load_slowly(candidate, data, randomness):
         time.sleep(0.4)
@@ -434,7 +434,7 @@ def test_every_draw_is_checked_against_the_declared_mechanism_before_data_is_tou
         return ps.Gaussian(sigma=candidate["sigma"])
 
     release = tuned(space=space, trial=sigma_is_score, mechanism_of=of, ledger=None)
-    assert len(seen) == 200 + ps.Poisson(mean=5).sample(Stream(derived(module._seeded(3, 1), "count")))
+    assert len(seen) == 200 + ps.Poisson(mean=5).sample(Stream(derive_key(module._seeded(3, 1), "count")))
     assert release.candidate["sigma"] in seen[200:]
     with pytest.raises(ParameterError, match="is not certain to cover"):
         tuned(space={"sigma": ps.Uniform(3, 8)}, trial=sigma_is_score, mechanism_of=of, ledger=None)
@@ -489,12 +489,12 @@ def test_a_score_of_which_nothing_is_said_is_refused(tuned):
 
 @pytest.mark.parametrize("score", [float("nan"), float("inf"), "1.0", None, True, np.array([1.0]), 1j])
 def test_a_score_that_is_no_finite_number_is_a_failure(score):
-    assert perform(Work(lambda *_: (score, None), None), {}, bytes(32)) is None
+    assert run_trial(TrialSetup(lambda *_: (score, None), None), {}, bytes(32)) is None
 
 
 @pytest.mark.parametrize("score", [1, 1.0, np.float32(1.0), np.int64(1), np.array(1.0), Fraction(1)])
 def test_numbers_of_all_kinds_are_scores(score):
-    assert perform(Work(lambda *_: (score, None), None), {}, bytes(32)) == Outcome(1.0, b"")
+    assert run_trial(TrialSetup(lambda *_: (score, None), None), {}, bytes(32)) == Outcome(1.0, b"")
 
 
 def right(artifact, holdout):
@@ -505,7 +505,7 @@ def test_a_noisy_count_on_a_hold_out_has_the_noise_that_is_accounted():
     # 4000 draws in cells of the discrete Gaussian with sigma 2: a chi-square, false alarm 1e-6.
     score = ps.NoisyCount(right, sigma=2.0, holdout=DATA)
     _, measured = score.parts(DATA, bytes(32))
-    drawn = Counter(measured.score({"limit": 5.0}, Stream(derived(bytes(32), "test", number))) - 5 for number in range(4000))
+    drawn = Counter(measured.score({"limit": 5.0}, Stream(derive_key(bytes(32), "test", number))) - 5 for number in range(4000))
     cells = np.arange(-5, 6)
     weights = np.exp(-np.square(np.arange(-60, 61)) / 8.0)
     chances = dict(zip(range(-60, 61), weights / weights.sum(), strict=True))
@@ -525,7 +525,7 @@ def test_a_noisy_count_costs_the_greater_of_two_selections(tuned):
         return None, {"limit": np.array(float(candidate["depth"]))}
 
     release = tuned(trial, score=score, mechanism=both, fallback=None)
-    assert release.certificate.promise.mechanism == str(both)
+    assert release.certificate.plan.mechanism == str(both)
     assert release.score == round(release.score)
     failed = tuned(lambda *_: (1.0, {"limit": np.array(1.0)}), score=score, mechanism=both, fallback=None, ledger=None)
     assert failed.is_fallback  # a score of its own beside the count
@@ -563,7 +563,7 @@ def test_the_noise_of_a_score_is_none_that_the_objective_can_ask_for():
         asked.extend(noise.sample(randomness.stream(name)) for name in ("score", "stream", "objective"))
         return None, {"limit": 0.0}
 
-    outcomes = [perform(Work(trial, None, measured), {}, bytes([number]) * 32).score for number in range(10)]
+    outcomes = [run_trial(TrialSetup(trial, None, measured), {}, bytes([number]) * 32).score for number in range(10)]
     assert all(asked[i::3] != outcomes for i in range(3))
 
 
@@ -619,7 +619,7 @@ def test_a_space_whose_candidates_cannot_be_written_is_refused_before_the_draw(t
         def draw(self, entropy):
             return np.int64(entropy.getrandbits(3))
 
-        def plain(self):
+        def as_dict(self):
             return {"odd": 8}
 
     with pytest.raises(ParameterError, match="can be written as JSON"):

@@ -90,7 +90,7 @@ AIMED = {
     "begin": (Ledger, "begin"),
     "bind": (Ledger, "bind"),
     "record": (Ledger, "record"),
-    "release": (tune_module.Tuning, "_release"),
+    "release": (tune_module.TuningRun, "_release"),
     "write_folder": (tune_module, "write_folder"),
     "destroy_secrets": (Ledger, "destroy_secrets"),
     "replace": (ledger_module, "_replace"),

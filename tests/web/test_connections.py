@@ -11,7 +11,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from wire import HALF, JSON, SLOW, heard, lives, received, request
+from wire import HALF, JSON, SLOW, is_alive, read_all, read_until_reset, request
 
 
 def test_large_bodies_at_once_are_all_told_why(server):
@@ -30,12 +30,12 @@ def test_a_body_without_end_is_not_read_for_long(server):
             for _ in range(10_000):  # some gigabytes
                 raw.sendall(b"x" * 500_000)
             pytest.fail("all of it was taken")
-    assert lives(server)
+    assert is_alive(server)
 
 
 IMPATIENT = """
-from privselect.web import connections, guard
-connections.PATIENCE = guard.BODY_SECONDS = 0.5
+from privselect.web import middleware, uvicorn_server
+uvicorn_server.IDLE_SECONDS = middleware.BODY_SECONDS = 0.5
 """
 HURRIED = f"""{IMPATIENT}
 from privselect.web import server
@@ -54,11 +54,11 @@ def test_a_body_that_never_ends_is_told_so(own_server):
         one.sendall(HALF)
     for one in waiting:
         with one:
-            said = heard(one)
+            said = read_all(one)
         assert said.startswith(b"HTTP/1.1 408 ")
         assert b"x-frame-options: DENY" in said
         assert b"a request must be complete within 0.5 seconds" in said
-    assert lives(own_server)
+    assert is_alive(own_server)
 
 
 @impatient
@@ -66,8 +66,8 @@ def test_a_body_that_never_ends_is_told_so(own_server):
 def test_a_head_that_never_ends_is_not_waited_for(own_server, begun):
     with own_server.connect() as one:
         one.sendall(begun)
-        assert heard(one) == b""
-    assert lives(own_server)
+        assert read_all(one) == b""
+    assert is_alive(own_server)
 
 
 @impatient
@@ -76,7 +76,7 @@ def test_a_second_head_that_never_ends_is_not_waited_for_either(own_server):
         one.sendall(PAGE)
         time.sleep(0.3)  # until all of the answer is there
         one.sendall(PAGE[:-2])
-        assert heard(one).count(b"HTTP/1.1 200 OK") == 1
+        assert read_all(one).count(b"HTTP/1.1 200 OK") == 1
 
 
 @impatient
@@ -86,7 +86,7 @@ def test_a_head_that_comes_byte_by_byte_is_not_waited_for(own_server):
         for _ in range(100):
             one.sendall(b"x")
             with contextlib.suppress(TimeoutError):
-                assert heard(one) == b""
+                assert read_all(one) == b""
                 return
     pytest.fail("it was waited for")
 
@@ -97,8 +97,8 @@ def test_a_client_that_does_not_read_is_not_waited_for(own_server):
     with own_server.connect() as one:
         one.sendall(PAGE * many)
         time.sleep(1.5)
-        assert received(one).count(b"HTTP/1.1 200 OK") < many
-    assert lives(own_server)
+        assert read_until_reset(one).count(b"HTTP/1.1 200 OK") < many
+    assert is_alive(own_server)
 
 
 @pytest.mark.skipif(not Path("/proc").exists(), reason="connections are looked up in /proc")
@@ -116,7 +116,7 @@ def test_a_short_answer_that_is_not_read_does_not_hold_its_connection(own_server
         while held(own_server):
             assert time.monotonic() < until, "a connection is held"
             time.sleep(0.1)
-    assert lives(own_server)
+    assert is_alive(own_server)
 
 
 def held(server):
@@ -158,7 +158,7 @@ def closed(connection):
 
 def answers(server):
     try:
-        return lives(server)
+        return is_alive(server)
     except httpx.TransportError:
         return False
 
@@ -170,7 +170,7 @@ def worked(server):
 
 
 def test_an_interrupt_ends_it_in_silence(own_server):
-    assert lives(own_server)
+    assert is_alive(own_server)
     own_server.process.send_signal(signal.SIGINT)
     own_server.process.wait(timeout=30)
     code, err = own_server.end()
@@ -192,10 +192,10 @@ def test_an_interrupt_in_the_midst_of_questions_ends_it_in_silence(own_server, t
         time.sleep(0.15)
     for one in asking:
         with one:
-            said = heard(one)
+            said = read_all(one)
         assert said.startswith(b"HTTP/1.1 503 ")
         assert b"x-frame-options: DENY" in said
-        assert said.endswith(b'{"error":{"field":null,"message":"the server is being ended"}}')
+        assert said.endswith(b'{"error":{"field":null,"message":"the server is shutting down"}}')
     own_server.process.wait(timeout=30)
     half.close()
     assert own_server.end() == (0, "")

@@ -1,17 +1,17 @@
-"""Curves, rows and files of a question that has its answer."""
+"""Curves, comparison and files of a solved question."""
 
 import json
 import tomllib
 
 import pytest
+from wire import ask
 
 import privselect as ps
 from privselect.planning.plan_file import read_plan
 from privselect.selection.plots import comparison_curves
-from privselect.web import chart_data
-from privselect.web.handlers import work
-from privselect.web.limits import MOST_DESIGNED
-from privselect.web.parse_question import RefusedError
+from privselect.web import details
+from privselect.web.limits import MAX_DESIGN_CAP
+from privselect.web.schemas import RefusedError
 
 DPSGD = "dpsgd(noise_multiplier={}, sampling_probability=1024/60000, steps=600)"
 
@@ -19,11 +19,11 @@ DPSGD = "dpsgd(noise_multiplier={}, sampling_probability=1024/60000, steps=600)"
 @pytest.fixture(scope="module")
 def settled():
     asked = {"mechanism": DPSGD.format("?"), "count": "geometric(mean=30)", "epsilon": "1", "delta": "1e-5"}
-    return {**asked, "value": work("answer", asked)["value"]}
+    return {**asked, "value": ask("answer", asked)["value"]}
 
 
 def test_curves_enclose_the_exact_price(settled):
-    found = work("curves", settled)
+    found = ask("curves", settled)
     trial = ps.parse(DPSGD.format(settled["value"]))
     along = found["mean"]
     assert len({len(values) for values in along.values()}) == 1
@@ -48,20 +48,20 @@ def test_curves_enclose_the_exact_price(settled):
 @pytest.mark.parametrize(
     ("count", "note"),
     [
-        (None, "there is one trial"),
-        ("finite({1: 1, 3: 2})", "a law given as finite has no mean to vary"),
+        (None, "with one trial, there is no mean of K to vary"),
+        ("finite({1: 1, 3: 2})", "a finite law of K has no mean to vary"),
     ],
 )
 def test_why_there_is_no_curve_along_the_mean(count, note):
-    found = work("curves", {"mechanism": "gaussian(sigma=4)", "count": count, "epsilon": "?", "delta": "1e-6", "value": 2.0})
+    found = ask("curves", {"mechanism": "gaussian(sigma=4)", "count": count, "epsilon": "?", "delta": "1e-6", "value": 2.0})
     assert found["mean"] is None
     assert note in found["mean_note"]
     assert len(found["profile"]["delta"]) >= 5
 
 
 def test_a_curve_that_would_take_too_long_is_left_out(settled, monkeypatch):
-    monkeypatch.setattr(chart_data, "_PATIENCE", 0.0)  # seconds: any law takes longer
-    found = work("curves", settled)
+    monkeypatch.setattr(details, "_CURVE_SECONDS", 0.0)  # seconds: any law takes longer
+    found = ask("curves", settled)
     assert found["mean"] is None
     assert "takes too long" in found["mean_note"]
     assert len(found["profile"]["delta"]) >= 5
@@ -73,38 +73,38 @@ def test_a_curve_that_takes_too_much_memory_leaves_the_other(settled, monkeypatc
             raise MemoryError
         return comparison_curves(*arguments, over=over, **options)
 
-    monkeypatch.setattr(chart_data, "comparison_curves", without_memory)
-    found = work("curves", settled)
+    monkeypatch.setattr(details, "comparison_curves", without_memory)
+    found = ask("curves", settled)
     assert found["mean"] is None
     assert "too much memory" in found["mean_note"]
     assert len(found["profile"]["delta"]) >= 5
 
 
 def test_rows_say_what_others_charge_and_force(settled):
-    found = work("compare", settled)
+    found = ask("compare", settled)
     rows = {row["name"]: row for row in found["rows"]}
     assert list(rows) == ["exact", "paper", "renyi", "composition", "base"]
     assert rows["exact"]["ratio"] == 1.0
-    assert rows["exact"]["instead"] == settled["value"]
+    assert rows["exact"]["required"] == settled["value"]
     # The published numbers of docs/experiments/headline.md.
-    assert rows["paper"]["instead"] == pytest.approx(3.715, rel=2e-3)
-    assert rows["renyi"]["instead"] == pytest.approx(4.172, rel=2e-3)
-    assert rows["composition"]["instead"] == pytest.approx(8.588, rel=2e-3)
+    assert rows["paper"]["required"] == pytest.approx(3.715, rel=2e-3)
+    assert rows["renyi"]["required"] == pytest.approx(4.172, rel=2e-3)
+    assert rows["composition"]["required"] == pytest.approx(8.588, rel=2e-3)
     assert rows["base"]["epsilon"] < rows["exact"]["epsilon"] < rows["paper"]["epsilon"] < rows["renyi"]["epsilon"]
 
 
 def test_rows_of_one_trial_and_of_laws_without_other_bounds():
-    rows = work("compare", {"mechanism": "gaussian(sigma=4)", "count": None, "epsilon": "?", "delta": "1e-6", "value": 1.1})["rows"]
-    assert [row["note"] for row in rows[1:4]] == ["one trial alone: no law of K was given"] * 3
+    rows = ask("compare", {"mechanism": "gaussian(sigma=4)", "count": None, "epsilon": "?", "delta": "1e-6", "value": 1.1})["rows"]
+    assert [row["note"] for row in rows[1:4]] == ["no law of K is given"] * 3
     asked = {"mechanism": "gaussian(sigma=4)", "count": "finite({1: 1, 3: 2})", "epsilon": "?", "delta": "1e-6", "value": 2.0}
-    rows = {row["name"]: row for row in work("compare", asked)["rows"]}
+    rows = {row["name"]: row for row in ask("compare", asked)["rows"]}
     assert rows["paper"]["epsilon"] is None
     assert "no bound for finite K" in rows["paper"]["note"]
 
 
 def test_the_plan_file_holds_question_and_answer(settled, tmp_path):
-    text = work("plan", settled)
-    assert tomllib.loads(text)["asked"]["mechanism"] == settled["mechanism"]
+    text = ask("plan", settled)
+    assert tomllib.loads(text)["problem"]["mechanism"] == settled["mechanism"]
     file = tmp_path / "plan.toml"
     file.write_text(text)
     again = read_plan(file).plan()
@@ -116,7 +116,7 @@ def test_the_plan_file_holds_question_and_answer(settled, tmp_path):
 def test_a_plan_of_what_was_evaluated_is_met_too(epsilon, delta, tmp_path):
     asked = {"mechanism": "laplace(scale=2)", "count": "poisson(mean=10)", "epsilon": epsilon, "delta": delta}
     file = tmp_path / "plan.toml"
-    file.write_text(work("plan", {**asked, "value": work("answer", asked)["value"]}))
+    file.write_text(ask("plan", {**asked, "value": ask("answer", asked)["value"]}))
     found = read_plan(file).plan()
     assert found.cost.upper <= found.epsilon
 
@@ -125,8 +125,8 @@ def test_a_plan_of_what_was_evaluated_is_met_too(epsilon, delta, tmp_path):
 @pytest.mark.parametrize(("mechanism", "count"), [("gaussian(sigma=4)", "geometric(mean=30)"), (DPSGD.format(2.8), "poisson(mean=10)")])
 def test_a_delta_that_was_asked_for_can_be_planned_and_certified(mechanism, count, epsilon):
     asked = {"mechanism": mechanism, "count": count, "epsilon": epsilon, "delta": "?"}
-    value = work("answer", asked)["value"]
-    assert "version = 1" in work("plan", {**asked, "value": value})
+    value = ask("answer", asked)["value"]
+    assert "version = 1" in ask("plan", {**asked, "value": value})
     assert ps.Selection(ps.parse(mechanism), ps.parse(count)).delta_at(epsilon).lower <= value
 
 
@@ -146,13 +146,13 @@ HARD = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", HARD)
 def test_what_full_care_proves_less_of_is_found_again_for_the_files(name, tmp_path):
-    question = {**HARD[name], "value": work("answer", HARD[name])["value"]}
+    question = {**HARD[name], "value": ask("answer", HARD[name])["value"]}
     file = tmp_path / "plan.toml"
-    file.write_text(work("plan", question))
+    file.write_text(ask("plan", question))
     found = read_plan(file)
     assert getattr(found, name) > question["value"]
     assert found.plan().cost.upper <= found.epsilon
-    assert ps.verify(work("certificate", question)).holds
+    assert ps.verify(ask("certificate", question)).holds
 
 
 @pytest.mark.parametrize(("epsilon", "delta", "value"), [("?", "1e-6", 1.5), ("1.7", "?", 1e-6)])
@@ -160,16 +160,16 @@ def test_a_made_up_answer_is_refused(epsilon, delta, value):
     asked = {"mechanism": "gaussian(sigma=4)", "count": "geometric(mean=30)", "epsilon": epsilon, "delta": delta, "value": value}
     for kind in ("plan", "certificate"):
         with pytest.raises(RefusedError, match="the plan must meet its budget"):
-            work(kind, asked)
+            ask(kind, asked)
 
 
 def test_a_plan_above_its_budget_is_refused(settled):
     with pytest.raises(RefusedError, match="the plan must meet its budget"):
-        work("plan", {**settled, "value": 2.0})
+        ask("plan", {**settled, "value": 2.0})
 
 
 def test_the_certificate_is_a_draft_that_verifies(settled):
-    text = work("certificate", settled)
+    text = ask("certificate", settled)
     assert json.loads(text)["draft"] is True
     verdict = ps.verify(text)
     assert verdict.holds
@@ -186,7 +186,7 @@ def test_the_certificate_is_a_draft_that_verifies(settled):
 )
 def test_what_costs_no_epsilon_can_be_certified(mechanism, count, epsilon, delta):
     asked = {"mechanism": mechanism, "count": count, "epsilon": epsilon, "delta": delta}
-    verdict = ps.verify(work("certificate", {**asked, "value": work("answer", asked)["value"]}))
+    verdict = ps.verify(ask("certificate", {**asked, "value": ask("answer", asked)["value"]}))
     assert verdict.holds
     assert verdict.certificate.total.upper == 0.0
 
@@ -195,21 +195,21 @@ DESIGN = {"mechanism": "gaussian(sigma=4)", "epsilon": 2.0, "delta": "1e-6", "ta
 
 
 def test_a_designed_law_keeps_the_budget():
-    found = work("design", DESIGN)
+    found = ask("design", DESIGN)
     law = ps.parse(found["count"])
     assert ps.Selection(ps.Gaussian(sigma=4), law).epsilon_at(delta=1e-6).upper <= 2.0
     assert law.expected() <= 15
     assert found["chance"] >= max(named["chance"] for named in found["named"].values() if named is not None)
-    again = work("answer", {"mechanism": "gaussian(sigma=4)", "count": found["count"], "epsilon": "?", "delta": "1e-6"})
-    assert again["trials"]["chance_of_best"]["0.01"] == pytest.approx(found["chance"], rel=1e-6)
+    again = ask("answer", {"mechanism": "gaussian(sigma=4)", "count": found["count"], "epsilon": "?", "delta": "1e-6"})
+    assert again["trials"]["success_probability"]["0.01"] == pytest.approx(found["chance"], rel=1e-6)
 
 
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("mechanism", "gaussian(sigma=?)", "no number of the mechanism may be open"),
-        ("cap", MOST_DESIGNED + 1, f"`cap` must be a whole number >= 1 and <= {MOST_DESIGNED}"),
-        ("cap", "2.5", "`cap` must be a whole number"),
+        ("mechanism", "gaussian(sigma=?)", "`mechanism` must have no ? for the design of a law of K"),
+        ("cap", MAX_DESIGN_CAP + 1, f"`cap` must be an integer >= 1 and <= {MAX_DESIGN_CAP}"),
+        ("cap", "2.5", "`cap` must be an integer"),
         ("tau", "1", "`tau` must be in (0, 1), got '1'"),
         ("mean", "0", "`mean` must be in (0, inf), got '0'"),
         ("epsilon", "?", "`epsilon` must be in (0, inf), got '?'"),
@@ -218,6 +218,6 @@ def test_a_designed_law_keeps_the_budget():
 )
 def test_a_design_names_the_field_it_refuses(field, value, message):
     with pytest.raises(RefusedError) as refused:
-        work("design", {**DESIGN, field: value})
+        ask("design", {**DESIGN, field: value})
     assert refused.value.field == field
     assert message in str(refused.value)

@@ -1,1 +1,1 @@
-"""Helpers shared by all parts: validation, rounding, random bits, files and drawing."""
+"""Shared helpers: validation, rounding, random bits, files, searches and plots."""

@@ -1,4 +1,4 @@
-"""Numbers as they are written in a text form: exact, remembered as typed, and never slow to read."""
+"""Number literals of the text forms: exact, remembered as typed, and bounded in size."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Self
 
 from privselect.errors import TextFormError
 
-_LONGEST = 400  # characters of one number: room for a whole number of 300 digits and for every digit of a float
-_LARGEST_EXPONENT = 1000  # a float ends at 308; as a fraction, 1e400000000 would fill the memory
+_MAX_CHARACTERS = 400  # enough for an integer of 300 digits and for every digit of a float
+_MAX_EXPONENT = 1000  # a float ends at 308; as a fraction, 1e400000000 would fill the memory
 
 
 class LiteralFraction(Fraction):
-    """An exact number that messages show as it was typed."""
+    """Exact number that messages show as it was typed."""
 
     __slots__ = ("text",)
     text: str
 
     def __new__(cls, value: Fraction | int, text: str) -> Self:
-        """``value``, typed as ``text``."""
+        """Create ``value``, typed as ``text``."""
         self = super().__new__(cls, value)
         self.text = text
         return self
@@ -30,7 +30,7 @@ class LiteralFraction(Fraction):
 
 @dataclass(frozen=True, slots=True)
 class OutOfRangeLiteral:
-    """A number too large or too small to be worked out: no parameter takes it, and the refusal shows it as it was typed."""
+    """Number too large or too small to be evaluated. No parameter accepts it; the error shows it as typed."""
 
     text: str
 
@@ -39,15 +39,15 @@ class OutOfRangeLiteral:
 
 
 def parse_literal(token: str) -> Fraction | int | None:
-    """The value of digits, a point and an exponent, all ASCII; None where it is beyond every parameter."""
-    if len(token) > _LONGEST:
-        raise TextFormError(f"a number may have at most {_LONGEST} characters, got {token[:20]}... with {len(token)}")
+    """Parse ASCII digits with an optional point and exponent; return None if the number is outside every parameter's range."""
+    if len(token) > _MAX_CHARACTERS:
+        raise TextFormError(f"a number may have at most {_MAX_CHARACTERS} characters, got {token[:20]}... with {len(token)}")
     if token.isdigit():
         return int(token)
     mantissa, _, exponent = token.lower().partition("e")
     if not mantissa.strip("0."):
         return Fraction(0)
     size = exponent.lstrip("+-0") or "0"
-    if len(size) > len(str(_LARGEST_EXPONENT)) or int(size) > _LARGEST_EXPONENT:
+    if len(size) > len(str(_MAX_EXPONENT)) or int(size) > _MAX_EXPONENT:
         return None
     return Fraction(token)

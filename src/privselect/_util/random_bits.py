@@ -1,4 +1,4 @@
-"""Uniform bits, and exact draws from them: whole-number arithmetic alone, so that no law is bent by rounding."""
+"""Exact random draws from uniform bits, by integer arithmetic only: no rounding error changes a distribution."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Protocol
 
 
 class Entropy(Protocol):
-    """Anything that hands out uniformly random bits, such as ``random.SystemRandom()``."""
+    """Source of uniformly random bits, such as ``random.SystemRandom()``."""
 
     def getrandbits(self, k: int, /) -> int:
-        """A uniformly random whole number below ``2^k``."""
+        """Return a uniformly random integer in [0, 2^k)."""
 
 
 def uniform_below(n: int, entropy: Entropy) -> int:
-    """A uniformly random whole number in [0, n)."""
+    """Draw a uniformly random integer in [0, n)."""
     bits = (n - 1).bit_length()
     if not bits:
         return 0
@@ -25,25 +25,25 @@ def uniform_below(n: int, entropy: Entropy) -> int:
 
 
 def bernoulli(probability: Fraction, entropy: Entropy) -> bool:
-    """True with exactly this probability."""
+    """Draw True with exactly this probability."""
     return uniform_below(probability.denominator, entropy) < probability.numerator
 
 
 def bernoulli_exp(exponent: Fraction, entropy: Entropy) -> bool:
-    """True with probability exactly ``exp(-exponent)``, for exponent >= 0.
+    """Draw True with probability exactly ``exp(-exponent)``, for exponent >= 0.
 
-    For x <= 1: ``exp(-x)`` is the chance that the first failure among events of probability x/1, x/2, x/3, ... comes at an odd place
-    (Forsythe and von Neumann). A larger exponent is a run of ones and a rest, each of which must come true.
+    For x <= 1, draw events of probability x/1, x/2, x/3, ... until one fails. The index of the first failure is odd with
+    probability ``exp(-x)`` (Forsythe and von Neumann). A larger exponent is split into ones and a remainder; all draws must be True.
     """
     while exponent > 1:
-        if not _decays_once(Fraction(1), entropy):
+        if not _bernoulli_exp_small(Fraction(1), entropy):
             return False
         exponent -= 1
-    return _decays_once(exponent, entropy)
+    return _bernoulli_exp_small(exponent, entropy)
 
 
-def _decays_once(x: Fraction, entropy: Entropy) -> bool:
-    place = 1
-    while bernoulli(x / place, entropy):
-        place += 1
-    return place % 2 == 1
+def _bernoulli_exp_small(x: Fraction, entropy: Entropy) -> bool:
+    index = 1
+    while bernoulli(x / index, entropy):
+        index += 1
+    return index % 2 == 1

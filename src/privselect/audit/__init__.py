@@ -1,1 +1,1 @@
-"""Run the worst case through the real runner, and see whether it leaks exactly what the accountant says."""
+"""Run the worst case through the real runner and compare what it leaks with the exact bound."""

@@ -1,22 +1,21 @@
-"""Coordinators that are wrong on purpose, each with the law of K that it really has: the audit must reject them.
+"""Coordinators with deliberate faults, which the audit must reject, and the distribution of K under each fault.
 
-None of them is harmless: in the last of the settings each leaks more than the exact bound allows.
+In the last of the cases, each fault leaks more than the exact bound allows.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from privselect._util.random_bits import uniform_below
-from privselect.audit.audited_run import SPACE, Coordinator, Job, begin, run
-from privselect.audit.cases import DATA_SETS, LARGE, SETTINGS, Setting
-from privselect.tuning.randomness.key_derivation import Stream, derived
-from privselect.tuning.randomness.secret_draws import draw_trials
-from privselect.tuning.runner import Drawn
+from privselect.audit.audited_run import SPACE, Coordinator, Job, begin, run_trials
+from privselect.audit.worst_case import CASES, DATA_SETS, LARGE_K_CASE, AuditCase
+from privselect.tuning.randomness import Stream, derive_key, draw_trial_count
+from privselect.tuning.runner import RunDraws
 from privselect.tuning.space import Choice
 
 if TYPE_CHECKING:
@@ -31,110 +30,107 @@ if TYPE_CHECKING:
 
 WITHOUT_REPLACEMENT = "without-replacement"
 _CAP = 2
-_IN_TIME = dict(zip(DATA_SETS, (2, 3), strict=True))  # a trial on X takes longer: so many are done at the deadline
+_TRIALS_BEFORE_DEADLINE = dict(zip(DATA_SETS, (2, 3), strict=True))  # a trial on X takes longer
 
 
 @dataclass(frozen=True)
 class Fault:
-    """What is wrong, how it is done, and the probabilities of the number of trials that then count, from those of K."""
+    """A fault, the coordinator that has it, and its effect on the probabilities of K."""
 
-    said: str
+    description: str
     coordinator: Coordinator
-    law: Callable[[Floats, str], Floats]
-    setting: Setting  # where it shows
+    transform: Callable[[Floats, str], Floats]  # from the probabilities of K to those of the trials that then count
+    case: AuditCase  # the case that shows the fault best
 
 
 class _InterruptedError(Exception):
-    """Stands for whatever stops a coordinator between two trials."""
+    """An interruption of a coordinator between two trials."""
 
 
 def _stop_after(trials: int) -> Callable[[int, int], object]:
     def watch(done: int, _: int) -> None:
         if done >= trials:
-            _interrupt()
+            raise _InterruptedError
 
     return watch
 
 
-def _interrupt() -> NoReturn:
-    raise _InterruptedError
+# -- an interruption with a correct resume -----------------------------------------------------------------------------------
 
 
-# -- an interruption, and the right way to go on -----------------------------------------------------------------------------------
-
-
-def resumed(job: Job, ledger: Ledger, secret: bytes) -> Best | None:
-    """Correct: stopped after each trial, and resumed with the secret and the K that the ledger holds."""
+def run_with_resumes(job: Job, ledger: Ledger, secret: bytes) -> Best | None:
+    """Stop after each trial and resume with the secret and the K of the ledger. This is correct."""
     begin(job, ledger, secret)
     while True:
-        begun = ledger.begun()
+        begun = ledger.run_record()
         if begun is None:
             raise RuntimeError
         try:
-            return run(job, ledger, Drawn(begun.secret, begun.trials, SPACE), _stop_after(1))
+            return run_trials(job, ledger, RunDraws(begun.secret, begun.trials, SPACE), _stop_after(1))
         except _InterruptedError:
             continue
 
 
-# -- the faults -------------------------------------------------------------------------------------------------------------------
+# -- the faults --------------------------------------------------------------------------------------------------------------
 
 
-def _redrawn(job: Job, ledger: Ledger, secret: bytes) -> Best | None:
+def _run_redrawing_k(job: Job, ledger: Ledger, secret: bytes) -> Best | None:
     drawn = begin(job, ledger, secret)
     restarts = 0
     while True:
         try:
-            return run(job, ledger, drawn, _stop_after(1))
+            return run_trials(job, ledger, drawn, _stop_after(1))
         except _InterruptedError:
             restarts += 1
             fresh = blake2b(secret, digest_size=32, salt=restarts.to_bytes(16, "big")).digest()
-            drawn = Drawn(secret, draw_trials(job.count, fresh), SPACE)
+            drawn = RunDraws(secret, draw_trial_count(job.count, fresh), SPACE)
 
 
-def _redrawn_law(law: Floats, _: str) -> Floats:
-    """Another trial is run while the K of the moment exceeds the number done: ``P(N > n) = P(K > 0) P(K > 1) ... P(K > n)``."""
-    more = np.cumprod(1.0 - np.cumsum(law))
+def _redraw(count: Floats, _: str) -> Floats:
+    """Return the pmf of the trials N, if K is drawn again after each: ``P(N > n) = P(K > 0) P(K > 1) ... P(K > n)``."""
+    more = np.cumprod(1.0 - np.cumsum(count))
     return np.asarray(-np.diff(more, prepend=1.0))
 
 
-def _capped(job: Job, ledger: Ledger, secret: bytes) -> Best | None:
+def _run_capped(job: Job, ledger: Ledger, secret: bytes) -> Best | None:
     drawn = begin(job, ledger, secret)
-    return run(job, ledger, Drawn(secret, min(drawn.trials, _CAP), SPACE))
+    return run_trials(job, ledger, RunDraws(secret, min(drawn.trials, _CAP), SPACE))
 
 
-def _late(job: Job, ledger: Ledger, secret: bytes) -> Best | None:
+def _run_until_deadline(job: Job, ledger: Ledger, secret: bytes) -> Best | None:
     try:
-        return run(job, ledger, begin(job, ledger, secret), _stop_after(_IN_TIME[job.data]))
+        return run_trials(job, ledger, begin(job, ledger, secret), _stop_after(_TRIALS_BEFORE_DEADLINE[job.data]))
     except _InterruptedError:
         return ledger.best()
 
 
-def _at_most(law: Floats, most: int) -> Floats:
-    """Of ``min(K, most)``."""
-    return np.append(law[:most], law[most:].sum())
+def _truncate(count: Floats, cap: int) -> Floats:
+    """Return the pmf of ``min(K, cap)``."""
+    return np.append(count[:cap], count[cap:].sum())
 
 
+_ON_X, _ON_NEIGHBOUR = _TRIALS_BEFORE_DEADLINE.values()
 FAULTS = {
-    "redrawn": Fault("stopped after each trial, K drawn anew at each resume", _redrawn, _redrawn_law, LARGE),
-    "capped": Fault(f"K cut at {_CAP} without saying so", _capped, lambda law, _: _at_most(law, _CAP), LARGE),
+    "redrawn": Fault("stop after each trial and draw K again at each resume", _run_redrawing_k, _redraw, LARGE_K_CASE),
+    "capped": Fault(f"cap K at {_CAP} without declaring it", _run_capped, lambda count, _: _truncate(count, _CAP), LARGE_K_CASE),
     "deadline": Fault(
-        f"the best so far released at a deadline, after {_IN_TIME['X']} trials on X and {_IN_TIME[DATA_SETS[1]]} on {DATA_SETS[1]}",
-        _late,
-        lambda law, data: _at_most(law, _IN_TIME[data]),
-        SETTINGS[2],
+        f"release the best trial before a deadline, after {_ON_X} trials on X and {_ON_NEIGHBOUR} on {DATA_SETS[1]}",
+        _run_until_deadline,
+        lambda count, data: _truncate(count, _TRIALS_BEFORE_DEADLINE[data]),
+        CASES[2],
     ),
 }
 
 
-class Shuffled(Drawn):
-    """Candidates without replacement: the options are shuffled once for each run and then tried in turn."""
+class DrawnWithoutReplacement(RunDraws):
+    """Candidates without replacement: the options are shuffled once per run and tried in that order."""
 
     def candidate(self, slot: int) -> Candidate:
-        """The next one in the shuffled order."""
-        entropy = Stream(derived(self.secret, "candidate"))
-        laws = {name: law for name, law in (self.space.laws or {}).items() if isinstance(law, Choice)}
+        """Return the next candidate in the shuffled order."""
+        entropy = Stream(derive_key(self.secret, "candidate"))
+        choices = {name: choice for name, choice in (self.space.distributions or {}).items() if isinstance(choice, Choice)}
         shuffled = {}
-        for name, law in laws.items():
-            left = list(law.options)
-            shuffled[name] = [left.pop(uniform_below(len(left), entropy)) for _ in law.options]
+        for name, choice in choices.items():
+            left = list(choice.options)
+            shuffled[name] = [left.pop(uniform_below(len(left), entropy)) for _ in choice.options]
         return {name: options[slot % len(options)] for name, options in shuffled.items()}

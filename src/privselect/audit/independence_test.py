@@ -1,4 +1,4 @@
-"""Whether the candidates of a run's trials are independent of each other: a chi-square of their joint law."""
+"""A chi-square test that the candidates of a run's trials are independent of each other."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from privselect.audit.audited_run import OPTIONS, Job, begin, run
+from privselect.audit.audited_run import OPTIONS, Job, begin, run_trials
 from privselect.audit.prediction import FALSE_ALARM
 from privselect.counts import Fixed
-from privselect.tuning.isolation.suppress_output import silence
+from privselect.tuning.isolation import suppress_output
 from privselect.tuning.ledger import Ledger
-from privselect.tuning.randomness.secret_draws import new_secret
-from privselect.tuning.runner import Drawn
-from privselect.tuning.trial import Work
+from privselect.tuning.randomness import new_secret
+from privselect.tuning.runner import RunDraws
+from privselect.tuning.trial import TrialSetup
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,37 +23,37 @@ _TRIALS = 2
 
 
 @dataclass(frozen=True)
-class Candidates:
-    """How often the two trials of a run had each pair of options, which should all be equally likely."""
+class IndependenceTest:
+    """How often the two trials of a run had each pair of options. All pairs should be equally likely."""
 
     counts: tuple[int, ...]
 
     @property
     def runs(self) -> int:
-        """In all."""
+        """The number of runs."""
         return sum(self.counts)
 
     @property
-    def value(self) -> float:
-        """Pearson's statistic, ``sum (seen - expected)^2 / expected``."""
+    def statistic(self) -> float:
+        """Pearson's statistic, ``sum (observed - expected)^2 / expected``."""
         expected = self.runs / len(self.counts)
         return sum((count - expected) ** 2 for count in self.counts) / expected
 
     @property
     def limit(self) -> float:
-        """What it exceeds one time in a thousand: its law is chi-square with one degree less than there are pairs."""
+        """The 99.9% quantile of the statistic: chi-square with one degree of freedom fewer than there are pairs."""
         from scipy.stats import chi2
 
         return float(chi2.isf(FALSE_ALARM, len(self.counts) - 1))
 
     @property
-    def inside(self) -> bool:
-        """Whether the candidates pass."""
-        return self.value <= self.limit
+    def passed(self) -> bool:
+        """Whether the statistic is within the limit."""
+        return self.statistic <= self.limit
 
 
-class _Heard:
-    """An objective that remembers which candidates it was given, trial after trial."""
+class _RecordingObjective:
+    """An objective that records its candidates, trial by trial."""
 
     def __init__(self) -> None:
         self.options: list[str] = []
@@ -64,15 +64,15 @@ class _Heard:
         return 0.0, None
 
 
-def measure_candidates(runs: int, drawn: type[Drawn] = Drawn, draw_secret: Callable[[], bytes] = new_secret) -> Candidates:
-    """So many runs of two trials through the tuner's runner."""
+def count_option_pairs(runs: int, drawn: type[RunDraws] = RunDraws, draw_secret: Callable[[], bytes] = new_secret) -> IndependenceTest:
+    """Make ``runs`` runs of two trials through the tuner's runner and count their pairs of options."""
     pairs: Counter[tuple[str, ...]] = Counter()
-    with silence():
+    with suppress_output():
         for _ in range(runs):
-            heard, ledger = _Heard(), Ledger.in_memory()
-            job = Job(Work(heard, None), Fixed(k=_TRIALS), "X")
+            objective, ledger = _RecordingObjective(), Ledger.in_memory()
+            job = Job(TrialSetup(objective, None), Fixed(k=_TRIALS), "X")
             begun = begin(job, ledger, draw_secret())
-            run(job, ledger, drawn(begun.secret, begun.trials, begun.space))
+            run_trials(job, ledger, drawn(begun.secret, begun.trials, begun.space))
             ledger.close()
-            pairs[tuple(heard.options)] += 1
-    return Candidates(tuple(pairs[pair] for pair in product(OPTIONS, repeat=_TRIALS)))
+            pairs[tuple(objective.options)] += 1
+    return IndependenceTest(tuple(pairs[pair] for pair in product(OPTIONS, repeat=_TRIALS)))

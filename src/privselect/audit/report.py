@@ -1,4 +1,4 @@
-"""The whole audit: every setting and the candidates, shared among the cores, with one verdict for each."""
+"""The complete audit: every case and the independence test, spread over the cores."""
 
 from __future__ import annotations
 
@@ -11,128 +11,133 @@ from multiprocessing import get_context
 from operator import add
 from typing import TYPE_CHECKING, Any
 
+from privselect._util.rich_tables import rich_table
 from privselect._util.validation import check_number, format_value, integer_range
-from privselect.audit.audited_run import correct
-from privselect.audit.broken_runners import FAULTS, WITHOUT_REPLACEMENT, Shuffled
-from privselect.audit.cases import SETTINGS, Setting
-from privselect.audit.empirical_delta import Measured, measure
-from privselect.audit.independence_test import Candidates, measure_candidates
+from privselect.audit.audited_run import Measurement, measure, run_correctly
+from privselect.audit.broken_runners import FAULTS, WITHOUT_REPLACEMENT, DrawnWithoutReplacement
+from privselect.audit.independence_test import IndependenceTest, count_option_pairs
 from privselect.audit.prediction import FALSE_ALARM
+from privselect.audit.worst_case import CASES, AuditCase
 from privselect.errors import ParameterError
-from privselect.tuning.runner import Drawn
+from privselect.tuning.runner import RunDraws
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-NAMES = (*FAULTS, WITHOUT_REPLACEMENT)
-LEAST = 6000  # below this a normal law no longer stands for the counts
+FAULT_NAMES = (*FAULTS, WITHOUT_REPLACEMENT)
+MIN_SELECTIONS = 6000  # with fewer, the normal approximation is too coarse
 _CANDIDATE_RUNS = 2000
-_SHARE = 500  # selections on each data set that a process makes at a time
+_BATCH = 500  # selections on each data set per task
 
 
 @dataclass(frozen=True)
-class Report:
-    """What was measured."""
+class AuditReport:
+    """The results of an audit."""
 
-    settings: tuple[Measured, ...]
-    candidates: Candidates
+    measurements: tuple[Measurement, ...]
+    candidates: IndependenceTest
     fault: str | None = None
 
     @property
     def passed(self) -> bool:
-        """Whether everything lies where it should."""
-        return self.candidates.inside and all(measured.inside for measured in self.settings)
+        """Whether every test passed."""
+        return self.candidates.passed and all(one.passed for one in self.measurements)
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """What was wrong on purpose, the candidates, and the verdict with how often it is wrong."""
-        fault = () if self.fault is None else (f"wrong on purpose: {_said(self.fault)}",)
-        chosen = self.candidates
-        square = f"chi-square {chosen.value:.1f}, at most {chosen.limit:.1f}: {_verdict(inside=chosen.inside)}"
-        verdict = "all inside" if self.passed else "not all inside"
+        """The deliberate fault, the independence test, and the verdict with its false-alarm probability."""
+        fault = () if self.fault is None else (f"deliberate fault: {_describe(self.fault)}",)
+        found = self.candidates
+        chi_square = f"chi-square {found.statistic:.1f}, at most {found.limit:.1f}: {_verdict(passed=found.passed)}"
+        verdict = "all tests passed" if self.passed else "not all tests passed"
         return (
             *fault,
-            f"candidates of two trials of a run, independent: {square}",
-            f"{verdict}; each of these {len(self.settings) + 1} tests rejects a correct runner with probability {FALSE_ALARM:.1%}",
+            f"independent candidates in the trials of a run: {chi_square}",
+            f"{verdict}; each of these {len(self.measurements) + 1} tests rejects a correct runner with probability {FALSE_ALARM:.1%}",
         )
 
     def table(self) -> Table:
-        """For a terminal: the settings, one a row."""
-        from rich.table import Table
-
-        table = Table("law of K", "epsilon", "predicted", "measured", "99.9% interval", "verdict", box=None, pad_edge=False)
-        for one in self.settings:
+        """Return a table for the terminal, one case per row."""
+        rows = []
+        for one in self.measurements:
             low, high = one.interval
-            numbers = f"{one.prediction.value:.4f}", f"{one.value:.4f}", f"{low:.4f} to {high:.4f}"
-            table.add_row(one.setting.count, f"{one.setting.epsilon:g}", *numbers, _verdict(inside=one.inside))
-        return table
+            numbers = f"{one.prediction.delta:.4f}", f"{one.delta:.4f}", f"{low:.4f} to {high:.4f}"
+            rows.append((one.case.count, f"{one.case.epsilon:g}", *numbers, _verdict(passed=one.passed)))
+        return rich_table(("law of K", "epsilon", "predicted", "measured", "99.9% interval", "verdict"), rows)
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON. ``false_alarm`` is exact for the settings."""
+        """Return the results for JSON output. The ``false_alarm`` of each case is exact."""
         return {
             "passed": self.passed,
             "fault": self.fault,
-            "settings": [_plain(measured) for measured in self.settings],
+            "cases": [_as_dict(one) for one in self.measurements],
             "candidates": {
                 "runs": self.candidates.runs,
-                "chi_square": self.candidates.value,
+                "chi_square": self.candidates.statistic,
                 "limit": self.candidates.limit,
-                "inside": self.candidates.inside,
+                "passed": self.candidates.passed,
                 "false_alarm": FALSE_ALARM,
             },
         }
 
 
-def audit(selections: int, *, fault: str | None = None, workers: int | None = None) -> Report:
-    """Make so many selections in all, on both data sets of every setting; with a fault, in the one setting where it shows."""
-    total = int(check_number("selections", selections, integer_range(LEAST, 10**12)))
-    if fault is not None and fault not in NAMES:
-        raise ParameterError(f"`fault` must be one of {', '.join(NAMES)}, got {format_value(fault)}")
-    settings = (FAULTS[fault].setting,) if fault in FAULTS else SETTINGS
-    each = -(-total // (2 * len(settings)))
-    pool = ProcessPoolExecutor(workers or os.cpu_count(), get_context("spawn"), _leave_interrupts_to_the_parent)
+def audit(selections: int, *, fault: str | None = None, workers: int | None = None) -> AuditReport:
+    """Audit the tuner, or a runner with a deliberate fault.
+
+    Args:
+        selections: How many selections to make in total, over both data sets of every case.
+        fault: One of ``FAULT_NAMES``. Only the case that shows the fault best is then run.
+        workers: How many processes to use. One per core by default.
+    """
+    total = int(check_number("selections", selections, integer_range(MIN_SELECTIONS, 10**12)))
+    if fault is not None and fault not in FAULT_NAMES:
+        raise ParameterError(f"`fault` must be one of {', '.join(FAULT_NAMES)}, got {format_value(fault)}")
+    cases = (FAULTS[fault].case,) if fault in FAULTS else CASES
+    each = -(-total // (2 * len(cases)))
+    pool = ProcessPoolExecutor(workers or os.cpu_count(), get_context("spawn"), _ignore_interrupts)
     try:
-        chosen = pool.submit(_candidates, fault)
-        shares = [min(_SHARE, each - done) for done in range(0, each, _SHARE)]
-        parts = [[pool.submit(_share, setting, share, fault) for share in shares] for setting in settings]
-        measured = tuple(reduce(add, (part.result() for part in row)) for row in parts)
-        return Report(measured, chosen.result(), fault)
+        candidates = pool.submit(_count_option_pairs, fault)
+        batches = [min(_BATCH, each - done) for done in range(0, each, _BATCH)]
+        futures = [[pool.submit(_measure, case, batch, fault) for batch in batches] for case in cases]
+        measurements = tuple(reduce(add, (future.result() for future in row)) for row in futures)
+        return AuditReport(measurements, candidates.result(), fault)
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-def _leave_interrupts_to_the_parent() -> None:
+def _ignore_interrupts() -> None:
+    """Leave Ctrl-C to the parent process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _share(setting: Setting, selections: int, fault: str | None) -> Measured:
-    return measure(setting, selections, FAULTS[fault].coordinator if fault in FAULTS else correct)
+def _measure(case: AuditCase, selections: int, fault: str | None) -> Measurement:
+    return measure(case, selections, FAULTS[fault].coordinator if fault in FAULTS else run_correctly)
 
 
-def _candidates(fault: str | None) -> Candidates:
-    return measure_candidates(_CANDIDATE_RUNS, Shuffled if fault == WITHOUT_REPLACEMENT else Drawn)
+def _count_option_pairs(fault: str | None) -> IndependenceTest:
+    return count_option_pairs(_CANDIDATE_RUNS, DrawnWithoutReplacement if fault == WITHOUT_REPLACEMENT else RunDraws)
 
 
-def _said(fault: str) -> str:
-    return FAULTS[fault].said if fault in FAULTS else "candidates drawn without replacement"
+def _describe(fault: str) -> str:
+    return FAULTS[fault].description if fault in FAULTS else "draw candidates without replacement"
 
 
-def _plain(measured: Measured) -> dict[str, Any]:
-    setting, prediction = measured.setting, measured.prediction
+def _as_dict(measured: Measurement) -> dict[str, Any]:
+    case, prediction = measured.case, measured.prediction
     return {
-        "mechanism": setting.mechanism,
-        "count": setting.count,
-        "epsilon": setting.epsilon,
+        "mechanism": case.mechanism,
+        "count": case.count,
+        "epsilon": case.epsilon,
         "selections": measured.selections,
         "hits": list(measured.hits),
-        "predicted": prediction.value,
-        "measured": measured.value,
-        "standard_error": prediction.error(measured.selections),
+        "predicted": prediction.delta,
+        "measured": measured.delta,
+        "standard_error": prediction.standard_error(measured.selections),
         "interval": list(measured.interval),
-        "inside": measured.inside,
+        "passed": measured.passed,
         "false_alarm": prediction.false_alarm(measured.selections),
     }
 
 
-def _verdict(*, inside: bool) -> str:
-    return "inside" if inside else "OUTSIDE"
+def _verdict(*, passed: bool) -> str:
+    return "pass" if passed else "FAIL"

@@ -1,4 +1,4 @@
-"""Certificates: what was promised, what it was found to cost, and how anyone can check it."""
+"""Certificates: the plan, its certified privacy cost, and everything needed to verify the cost."""
 
 from privselect.errors import MissingExtraError
 

@@ -1,4 +1,4 @@
-"""One way to write a value as JSON, so that equal values have equal hashes."""
+"""Canonical JSON: equal values have equal bytes and equal hashes."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from privselect.errors import ParameterError
 
 
 def canonical(value: object) -> bytes:
-    """JSON with sorted keys, no spaces, floats by their shortest digits, as UTF-8; what is not finite is refused."""
+    """Return JSON in UTF-8 with sorted keys, no spaces and shortest floats; infinite numbers and NaN are errors."""
     _check(value)
     try:
         return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode("utf-8")
     except UnicodeEncodeError:
-        raise ParameterError("a value to be hashed must be text that UTF-8 can write, got half of a surrogate pair") from None
+        raise ParameterError("a value to be hashed must be valid Unicode text, got an unpaired surrogate") from None
 
 
 def digest(value: object) -> str:
-    """``sha256:`` and the hash of the canonical JSON, in hexadecimal."""
+    """Return ``sha256:`` and the hexadecimal hash of the canonical JSON."""
     return "sha256:" + hashlib.sha256(canonical(value)).hexdigest()
 
 
 def _check(value: object) -> None:
-    # json.dumps would turn the keys 1 and True into text, and two different values into one.
+    # json.dumps would write the keys 1 and True as text, so different values would have the same JSON.
     if isinstance(value, dict):
         for key, entry in value.items():
             if not isinstance(key, str):

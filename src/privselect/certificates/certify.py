@@ -9,23 +9,29 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
+from privselect._util.safe_search import LARGEST_EPSILON
 from privselect._util.validation import NON_NEGATIVE, OPEN_UNIT, check_number, format_value
-from privselect.certificates.certificate import VERSION, Certificate, written_time
-from privselect.certificates.declarations import Declared
-from privselect.certificates.derived_fields import consequences
-from privselect.certificates.gdp_fit import fitted
-from privselect.certificates.number_models import Bound, Bounds, Composition, Ends, Total, Versions
-from privselect.certificates.plan_commitment import Promise
-from privselect.certificates.profile_points import upper_curve
-from privselect.certificates.run_metadata import together
+from privselect.certificates.certificate import FORMAT_VERSION, Certificate, format_time
+from privselect.certificates.model import (
+    BoundValue,
+    Composition,
+    Declared,
+    EpsilonInterval,
+    OtherBounds,
+    PlanTerms,
+    TotalEpsilon,
+    Versions,
+    compose_runs,
+)
+from privselect.certificates.profile import fit_gdp, profile_points
+from privselect.certificates.statement import derived_fields
 from privselect.errors import ParameterError
 from privselect.interval import Interval
 from privselect.mechanisms.base import check_accuracy
 from privselect.selection.compare import compare
-from privselect.selection.safe_search import LARGEST_EPSILON
 
 if TYPE_CHECKING:
-    from privselect.certificates.run_metadata import Run
+    from privselect.certificates.model import RunMetadata
     from privselect.counts import Count
     from privselect.mechanisms import Mechanism
     from privselect.selection.compare import Comparison
@@ -33,7 +39,7 @@ if TYPE_CHECKING:
 _LAST_SECOND = 253_402_300_799  # of the year 9999
 
 
-def certify(  # noqa: PLR0913 - a plan has as many parts
+def certify(  # noqa: PLR0913 - the parts of a plan
     mechanism: Mechanism | str,
     count: Count | str | None = None,
     *,
@@ -41,112 +47,108 @@ def certify(  # noqa: PLR0913 - a plan has as many parts
     epsilon: float | None = None,
     declared: Declared | None = None,
     accuracy: float | None = None,
-    run: Run | None = None,
+    run: RunMetadata | None = None,
 ) -> Certificate:
-    """The certificate of a plan, or of the ``run`` that followed it; refused above the budget ``epsilon``.
+    """Issue the certificate of a plan, or of a ``run`` of it; a cost above the budget ``epsilon`` is an error.
 
-    Without ``epsilon`` the budget is what the plan is found to cost. What ``declared`` leaves open makes the certificate a draft.
+    Without ``epsilon``, the certified cost becomes the budget. Missing declarations make the certificate a draft.
     """
     at = check_number("delta", delta, OPEN_UNIT)
     budget = None if epsilon is None else check_number("epsilon", epsilon, NON_NEGATIVE)
     within = check_accuracy(accuracy)
-    promise = Promise(
+    plan = PlanTerms(
         mechanism=str(mechanism),
         count=None if count is None else str(count),
         epsilon=0.0 if budget is None else budget,
         delta=at,
         declared=Declared() if declared is None else declared,
     )
-    comparison = compare(promise.described(), delta=at)
-    total = total_of(promise, run, within, comparison)
+    comparison = compare(plan.selection, delta=at)
+    total = compute_total(plan, run, within, comparison)
     if budget is None:
-        promise = Promise(**{**promise.plain(), "epsilon": total.upper, "declared": promise.declared})
+        plan = plan.model_copy(update={"epsilon": total.upper})
     elif total.upper > budget:
-        raise ParameterError(f"`epsilon` must be at least {total.upper!r}, which this costs at delta {at:g}, got {format_value(budget)}")
-    return _issued(promise, total, comparison, run, within)
+        raise ParameterError(f"`epsilon` must be at least {total.upper!r}, the certified cost at delta {at:g}, got {format_value(budget)}")
+    curve = profile_points(compose_runs(plan.selection, run), total)
+    base = base_interval(comparison)
+    unhashed = Certificate(
+        version=FORMAT_VERSION,
+        plan=plan,
+        total=total,
+        curve=curve,
+        gaussian_dp=fit_gdp(curve, total.delta),
+        base=base,
+        bounds=other_bounds(comparison),
+        composition=full_composition(comparison),
+        run=run,
+        versions=_versions(),
+        issued_at=format_time(_now()),
+        hash="sha256:" + 64 * "0",
+        signature=None,
+        **derived_fields(plan, total, base, run, within),
+    )
+    return unhashed.model_copy(update={"hash": unhashed.digest()})
 
 
-def total_of(promise: Promise, run: Run | None, accuracy: float | None, comparison: Comparison) -> Total:
-    """The interval of epsilon at the promised delta; where nothing finite is proved there is nothing to certify."""
+def compute_total(plan: PlanTerms, run: RunMetadata | None, accuracy: float | None, comparison: Comparison) -> TotalEpsilon:
+    """Return bounds on epsilon at the plan's delta, for all runs; an infinite upper bound is an error."""
     exact = comparison.bounds["exact"]
     if accuracy is None and isinstance(exact, Interval) and (run is None or run.runs == 1):
         interval = exact
     else:
-        interval = together(promise.described(), run).epsilon_at(promise.delta, accuracy=accuracy)
+        interval = compose_runs(plan.selection, run).epsilon_at(plan.delta, accuracy=accuracy)
     upper = float(interval.upper)
     if upper > LARGEST_EPSILON:
-        told = f"`delta` must be one at which an epsilon up to {LARGEST_EPSILON:g} is proved, got {promise.delta!r}"
-        raise ParameterError(told + _outright(comparison, promise.delta))
-    return Total(lower=None if interval.lower is None else float(interval.lower), upper=upper, delta=promise.delta)
+        problem = f"`delta` must be large enough for a certified epsilon up to {LARGEST_EPSILON:g}, got {plan.delta!r}"
+        raise ParameterError(problem + _explain_infinite(comparison, plan.delta))
+    return TotalEpsilon(lower=None if interval.lower is None else float(interval.lower), upper=upper, delta=plan.delta)
 
 
-def _outright(comparison: Comparison, delta: float) -> str:
-    """Why no epsilon will do, where trials may leak everything too often: the usual reason, and not seen from the delta alone."""
+def _explain_infinite(comparison: Comparison, delta: float) -> str:
+    """Return the usual reason for an infinite epsilon: trials that may reveal everything, too many of them for delta."""
     leak = max(bracket.upper.p_only for bracket in comparison.mechanism.brackets)
     if comparison.count is None or leak == 0.0 or leak * comparison.count.expected() < delta:
         return ""
-    return f": one trial leaks everything with chance {leak:.3g}, and {comparison.count.expected():.4g} are expected"
+    return f": one trial reveals everything with probability {leak:.3g}, and {comparison.count.expected():.4g} trials are expected"
 
 
-def base_of(comparison: Comparison) -> Ends:
-    """Epsilon of one trial alone."""
+def base_interval(comparison: Comparison) -> EpsilonInterval:
+    """Return epsilon of one trial."""
     lower, upper = comparison.base.lower, float(comparison.base.upper)
-    # Where even the lower end is infinite, there is no number to give.
-    shown_lower = None if lower is None or not math.isfinite(float(lower)) else float(lower)
-    return Ends(lower=shown_lower, upper=upper if math.isfinite(upper) else "infinite")
+    # An infinite lower bound cannot be written as a number.
+    finite_lower = None if lower is None or not math.isfinite(float(lower)) else float(lower)
+    return EpsilonInterval(lower=finite_lower, upper=upper if math.isfinite(upper) else "infinite")
 
 
-def bounds_of(comparison: Comparison) -> Bounds | None:
-    """Epsilon by the other bounds."""
+def other_bounds(comparison: Comparison) -> OtherBounds | None:
+    """Return epsilon by the other bounds; None without a law of K."""
     if comparison.count is None:
         return None
-    return Bounds(**{name: _bound(comparison, name) for name in Bounds.model_fields})
+    return OtherBounds(**{name: _bound_value(comparison, name) for name in OtherBounds.model_fields})
 
 
-def composition_of(comparison: Comparison) -> Composition | None:
-    """Epsilon of releasing a fixed number of trials in full."""
+def full_composition(comparison: Comparison) -> Composition | None:
+    """Return epsilon of releasing a fixed number of trials in full; None without a law of K."""
     if comparison.composition_runs is None:
         return None
-    return Composition(runs=comparison.composition_runs, epsilon=_bound(comparison, "composition"))
+    return Composition(runs=comparison.composition_runs, epsilon=_bound_value(comparison, "composition"))
 
 
-def _bound(comparison: Comparison, name: str) -> Bound:
+def _bound_value(comparison: Comparison, name: str) -> BoundValue:
     value = comparison.bounds[name]
     if value is None or isinstance(value, Interval):
         return "not covered"
     return float(value) if math.isfinite(value) else "infinite"
 
 
-def _issued(promise: Promise, total: Total, comparison: Comparison, run: Run | None, accuracy: float | None) -> Certificate:
-    curve = upper_curve(together(promise.described(), run), total)
-    base = base_of(comparison)
-    unhashed = Certificate(
-        version=VERSION,
-        promise=promise,
-        total=total,
-        curve=curve,
-        gaussian_dp=fitted(curve, total.delta),
-        base=base,
-        bounds=bounds_of(comparison),
-        composition=composition_of(comparison),
-        run=run,
-        versions=_versions(),
-        made=written_time(_now()),
-        hash="sha256:" + 64 * "0",
-        signature=None,
-        **consequences(promise, total, base, run, accuracy),
-    )
-    return unhashed.model_copy(update={"hash": unhashed.digest()})
-
-
 def _now() -> datetime:
-    """The time, or what SOURCE_DATE_EPOCH says that it is: then the same input gives the same bytes."""
-    told = os.environ.get("SOURCE_DATE_EPOCH")
-    if told is None:
+    """Return the current time, or SOURCE_DATE_EPOCH if it is set, for reproducible certificates."""
+    seconds = os.environ.get("SOURCE_DATE_EPOCH")
+    if seconds is None:
         return datetime.now(UTC)
-    if not (told.isascii() and told.isdigit() and len(told) < 12 and int(told) <= _LAST_SECOND):
-        raise ParameterError(f"SOURCE_DATE_EPOCH must be a whole number of seconds since 1970, got {format_value(told)}")
-    return datetime.fromtimestamp(int(told), UTC)
+    if not (seconds.isascii() and seconds.isdigit() and len(seconds) < 12 and int(seconds) <= _LAST_SECOND):
+        raise ParameterError(f"SOURCE_DATE_EPOCH must be an integer number of seconds since 1970, got {format_value(seconds)}")
+    return datetime.fromtimestamp(int(seconds), UTC)
 
 
 def _versions() -> Versions:

@@ -1,4 +1,4 @@
-"""Ed25519 signatures: that the holder of a key has signed exactly this content, and no more than that."""
+"""Ed25519 signatures: the holder of a key has signed exactly this content."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from privselect._util.atomic_files import check_output_file, write_error
 from privselect._util.validation import format_value
 from privselect.certificates.canonical import canonical
-from privselect.certificates.number_models import Signature
+from privselect.certificates.model import Signature
 from privselect.errors import MissingExtraError, ParameterError
 
 if TYPE_CHECKING:
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 _KEY = re.compile(r"[0-9a-f]{64}")
 _FIELD = 2**255 - 19
-# The y of every point of order 1, 2, 4 and 8 on edwards25519; the last two are one another's negatives.
+# The y coordinates of all points of order 1, 2, 4 and 8 on edwards25519.
 _EIGHTH = 2707385501144840649318225287225658788936804267575313519463743609750303402022
 _SMALL_ORDER = {1, _FIELD - 1, 0, _EIGHTH, _FIELD - _EIGHTH}
-_MOST_BYTES = 10_000  # of a key file: an Ed25519 key has 119
+_LARGEST_KEY_FILE = 10_000  # bytes; an Ed25519 key has 119
 
 
 def new_key(path: str | Path) -> str:
-    """Make a key, write it to a new file that only its owner can read, and return its public half."""
-    _need_cryptography()
+    """Generate a key, write it to a new file that only its owner can read, and return the public key."""
+    _require_cryptography()
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
@@ -46,22 +46,22 @@ def new_key(path: str | Path) -> str:
 
 
 def sign(certificate: Certificate, key_file: str | Path) -> Certificate:
-    """The same certificate with a signature by this key, in place of any other."""
+    """Return the certificate with a signature by this key; an existing signature is replaced."""
     key = _read_key(key_file)
     value = key.sign(canonical(certificate.content())).hex()
-    return certificate.model_copy(update={"signature": Signature(key=_public(key), value=value), "hash": certificate.digest()})
+    return certificate.model_copy(update={"signature": Signature(public_key=_public(key), value=value), "hash": certificate.digest()})
 
 
 def is_signed(certificate: Certificate) -> bool:
-    """Whether the signature is of this content, by the key that it names."""
-    _need_cryptography()
+    """Return whether the signature is valid for the content and for the key that it names."""
+    _require_cryptography()
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-    if certificate.signature is None or _signs_anything(certificate.signature.key):
+    if certificate.signature is None or _has_small_order(certificate.signature.public_key):
         return False
     try:
-        key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(certificate.signature.key))
+        key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(certificate.signature.public_key))
         key.verify(bytes.fromhex(certificate.signature.value), canonical(certificate.content()))
     except (InvalidSignature, ValueError):
         return False
@@ -69,27 +69,27 @@ def is_signed(certificate: Certificate) -> bool:
 
 
 def check_key(text: str) -> str:
-    """A public key as :func:`new_key` returns it."""
-    if not isinstance(text, str) or not _KEY.fullmatch(text) or _signs_anything(text):
+    """Check a public key in the form that :func:`new_key` returns."""
+    if not isinstance(text, str) or not _KEY.fullmatch(text) or _has_small_order(text):
         raise ParameterError(f"`key` must be a public key of 64 digits 0-9a-f, got {format_value(text)}")
     return text
 
 
-def _signs_anything(key: str) -> bool:
-    """Whether the key is a point of small order: for those, a signature can be made up without any private key."""
+def _has_small_order(key: str) -> bool:
+    """Return whether the key is a point of small order: anyone can forge signatures for such a key."""
     return (int.from_bytes(bytes.fromhex(key), "little") & (2**255 - 1)) % _FIELD in _SMALL_ORDER
 
 
 def _read_key(path: str | Path) -> Ed25519PrivateKey:
-    _need_cryptography()
+    _require_cryptography()
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-    # What the file holds is a secret: a refusal shows its name and nothing of it.
+    # The content of the file is secret: error messages show only its name.
     try:
         with Path(path).open("rb") as file:
-            key = load_pem_private_key(file.read(_MOST_BYTES), password=None)
+            key = load_pem_private_key(file.read(_LARGEST_KEY_FILE), password=None)
     except (OSError, ValueError, TypeError, UnsupportedAlgorithm) as error:
         reason = error.strerror if isinstance(error, OSError) else "not an unencrypted private key in PEM"
         raise ParameterError(
@@ -97,7 +97,7 @@ def _read_key(path: str | Path) -> Ed25519PrivateKey:
         ) from None
     if not isinstance(key, Ed25519PrivateKey):
         raise ParameterError(
-            f"`key-file` must be an Ed25519 key made by `privselect sign --new-key`, got {format_value(str(path))} (another kind)"
+            f"`key-file` must be an Ed25519 key made by `privselect sign --new-key`, got {format_value(str(path))} (another type of key)"
         )
     return key
 
@@ -106,7 +106,7 @@ def _public(key: Ed25519PrivateKey) -> str:
     return key.public_key().public_bytes_raw().hex()
 
 
-def _need_cryptography() -> None:
+def _require_cryptography() -> None:
     try:
         import cryptography  # noqa: F401 - only whether it is there
     except ModuleNotFoundError:

@@ -1,13 +1,17 @@
-"""The claim in one paragraph of plain words. The wording belongs to the version of the certificate: verify writes it anew."""
+"""The fields of a certificate that follow from other fields, such as the statement.
+
+The texts belong to the certificate format: verify compares them literally, so a changed text needs a new format version.
+"""
 
 from __future__ import annotations
 
 import json
 from decimal import ROUND_CEILING, Context, Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from privselect._util.validation import truncate
-from privselect.certificates.theorems import parts_of
+from privselect.certificates.model import ROUNDING, Accuracy, compose_runs
+from privselect.certificates.theorems import theorem_labels, walk_parts
 from privselect.mechanisms import Disjoint
 from privselect.mechanisms.neighbours import ADD_REMOVE, ANY, REPLACE_ONE
 from privselect.noisy_max import NoisyMax
@@ -18,142 +22,176 @@ from privselect.text_forms import write_value
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from privselect.certificates.number_models import Ends, Total
-    from privselect.certificates.plan_commitment import Promise
-    from privselect.certificates.run_metadata import Run
+    from privselect.certificates.model import EpsilonInterval, PlanTerms, RunMetadata, TotalEpsilon
     from privselect.mechanisms import Mechanism
 
-_LONGEST = 300  # characters of a text form; the certificate holds it in full
+_LONGEST = 300  # characters of a text form in the statement; the certificate has the complete one
 _RELATIONS = {
-    ADD_REMOVE: "one has a record more than the other",
+    ADD_REMOVE: "one has one record more than the other",
     REPLACE_ONE: "they differ in one record",
-    ANY: "the mechanism's own guarantee is stated for them (which ones is not part of its description)",
+    ANY: "the guarantee of the mechanism holds for them (its description does not say which ones)",
 }
-_PUBLIC = {True: "public", False: "not public", None: "not declared whether public"}
-_ASSUMED = (
-    "K is drawn from its law and never revealed, not even by timing; each trial draws its candidate independently, from a law fixed "
-    "before the data is touched; the score is part of what a trial's guarantee covers; a trial that fails counts as one with the worst "
-    "score and is not run again; and only the winner is released"
+_PUBLIC = {True: "public", False: "not public", None: "not declared"}
+_SELECTION_ASSUMPTIONS = (
+    "(1) K is drawn from its distribution and is never revealed, not even through timing. (2) Each trial draws its candidate "
+    "independently, from a distribution that was fixed before the data was used. (3) The guarantee of a trial covers its score. "
+    "(4) A failed trial counts as the worst score and is not run again. (5) Only the winner is released."
 )
-_SPLIT = (
-    "Parts of the data that are disjoint share no record, and which part a record lies in depends on that record alone and is the same "
-    "in every trial of a selection."
+_MECHANISM_ASSUMPTIONS = "(1) The mechanism is run as described. (2) Only its output is released."
+_DISJOINT_ASSUMPTIONS = (
+    "Disjoint parts of the data share no record. The part that a record belongs to depends only on that record and is the same in every "
+    "trial of a selection."
 )
-_ASSUMED_ALONE = "the mechanism is run as described and nothing but its output is released"
+_WITHHELD_BY_SELECTION = (
+    "K, the number of trials",
+    "the scores, candidates and outputs of all losing trials",
+    "the run time and everything else that depends on K",
+)
+_WITHHELD_BY_MECHANISM = ("all intermediate values of the mechanism",)
 
 
-def write_statement(promise: Promise, total: Total, base: Ends, neighbours: str, run: Run | None) -> str:
-    """Who is protected, from what, by how much, and what is taken for granted."""
-    return " ".join(_sentences(promise, total, base, neighbours, run))
+def derived_fields(
+    plan: PlanTerms, total: TotalEpsilon, base: EpsilonInterval, run: RunMetadata | None, accuracy: float | None
+) -> dict[str, Any]:
+    """Return every field that follows from the given ones."""
+    composed = compose_runs(plan.selection, run)
+    return {
+        "statement": write_statement(plan, total, base, composed.neighbours, run),
+        "draft": bool(plan.declared.missing),
+        "plan_hash": plan.digest(),
+        "neighbours": composed.neighbours,
+        "theorems": theorem_labels(composed, lower=total.lower is not None),
+        "accuracy": Accuracy(requested=accuracy, gap=total.upper / total.lower - 1.0 if total.lower else None, rounding=ROUNDING),
+        "released": _released(plan.selection, run),
+        "withheld": _WITHHELD_BY_SELECTION if contains_selection(composed) else _WITHHELD_BY_MECHANISM,
+    }
 
 
-def _sentences(promise: Promise, total: Total, base: Ends, neighbours: str, run: Run | None) -> Iterator[str]:
-    declared, chosen = promise.declared, promise.described()
-    if declared.missing:
-        yield f"DRAFT: not declared: {', '.join(declared.missing)}."
-    if run is not None and run.insecure:
-        yield f"INSECURE: the randomness is {_quoted(run.randomness)}, which others may know; release nothing on the strength of this."
-    yield "This is about a plan, not about a run that took place." if run is None else f"This is about {_times(run.runs)} of a plan."
-    yield (
-        f"Protected is {'a unit that is not declared' if declared.unit is None else _quoted(declared.unit)}; "
-        f"data sets are neighbours where {_RELATIONS[neighbours]}."
-    )
-    action = _action(promise)
-    if run is not None and run.runs > 1:
-        action = f"{action.removesuffix(',')}, {run.runs} times on the same data,"
-    yield (
-        f"{action} is (epsilon, delta)-differentially private with epsilon = {rounded_up(total.upper)} "
-        f"and delta = {write_value(total.delta)}{_alone(chosen, base)}."
-    )
-    choice = selects(chosen)
-    yield f"This holds for {_times(1 if run is None else run.runs)} on the same data, if {_assumed(chosen, selects=choice)}."
-    yield from granted(chosen)
-    if choice:
-        yield f"How the score is private: {'not declared' if declared.score is None else _quoted(declared.score)}."
-    yield f"Trust model: {'not declared' if declared.trust_model is None else _quoted(declared.trust_model)}."
-    yield f"Number of records: {_PUBLIC[declared.records_public]}."
-    if declared.not_covered:
-        yield f"Not covered are these accesses to the data: {', '.join(map(_quoted, declared.not_covered))}."
-    else:
-        yield "No other access to the data was declared; any there is, is not covered."
-    if run is not None and run.notes:
-        yield f"Of the run: {', '.join(map(_quoted, run.notes))}."
+def write_statement(plan: PlanTerms, total: TotalEpsilon, base: EpsilonInterval, neighbours: str, run: RunMetadata | None) -> str:
+    """Return the claim, its assumptions and the declarations in one paragraph."""
+    return " ".join(_sentences(plan, total, base, neighbours, run))
 
 
-def selects(mechanism: Mechanism) -> bool:
-    """Whether there is a selection somewhere in it."""
-    return any(isinstance(part, Selection) for part in parts_of(mechanism))
+def contains_selection(mechanism: Mechanism) -> bool:
+    """Return whether the mechanism is or contains a selection."""
+    return any(isinstance(part, Selection) for part in walk_parts(mechanism))
 
 
-def granted(mechanism: Mechanism) -> Iterator[str]:
-    """What is taken for granted about its parts, a sentence for each."""
-    if any(isinstance(part, Disjoint) for part in parts_of(mechanism)):
-        yield _SPLIT
-    yield from dict.fromkeys(sentence(part) for part in parts_of(mechanism) for kind, sentence in _GRANTED if isinstance(part, kind))
-
-
-def _scores(choice: NoisyMax) -> str:
-    """What is taken for granted about the scores of a noisy max, and that nothing but the index leaves."""
-    moved = "each of its scores" if choice.changed == choice.m else f"at most {choice.changed} of its scores"
-    way = ", all of them the same way" if choice.monotone else ""
-    return (
-        f"In each round of {truncate(str(choice), _LONGEST)} one record changes {moved} by at most 1{way}, noise of exactly this law is "
-        "drawn for each score, and only the index of the greatest is used."
+def assumptions(mechanism: Mechanism) -> Iterator[str]:
+    """Yield a sentence for each assumption about a part of the mechanism."""
+    if any(isinstance(part, Disjoint) for part in walk_parts(mechanism)):
+        yield _DISJOINT_ASSUMPTIONS
+    yield from dict.fromkeys(
+        describe(part) for part in walk_parts(mechanism) for kind, describe in _PART_ASSUMPTIONS if isinstance(part, kind)
     )
 
 
-def _tested(whole: ProposeTestRelease) -> str:
-    """What is taken for granted about a test and what it lets pass."""
-    wrong = "releases a bound that is wrong for the data" if whole.calibrated else "lets a proposal pass that is bad for the data"
-    return (
-        f"In {truncate(str(whole), _LONGEST)} the test {wrong} with chance at most {write_value(whole.failure)}; where it does not, "
-        f"the release leaks at most {truncate(str(whole.target), _LONGEST)}."
-    )
-
-
-def _rows(sample: OPS) -> str:
-    """What is taken for granted about the rows of a regression."""
-    return (
-        f"In {truncate(str(sample), _LONGEST)} no row has a greater leverage or signal than stated, both measured without that row, and "
-        "one sample of the posterior is released."
-    )
-
-
-# A sentence for each kind of part that takes something for granted.
-_GRANTED: tuple[tuple[type, Callable[..., str]], ...] = ((NoisyMax, _scores), (ProposeTestRelease, _tested), (OPS, _rows))
-
-
-def _action(promise: Promise) -> str:
-    if promise.count is None:
-        return f"Releasing the output of {truncate(promise.mechanism, _LONGEST)}"
-    return (
-        f"Releasing only the best of K trials of {truncate(promise.mechanism, _LONGEST)}, "
-        f"with K drawn from {truncate(promise.count, _LONGEST)} and kept secret,"
-    )
-
-
-def _alone(chosen: Mechanism, base: Ends) -> str:
-    if not isinstance(chosen, Selection):
-        return ""
-    return f"; one trial alone has epsilon = {rounded_up(base.upper) if base.upper != 'infinite' else 'infinity'} at this delta"
-
-
-def _assumed(chosen: Mechanism, *, selects: bool) -> str:
-    if isinstance(chosen, Selection):
-        return _ASSUMED
-    return f"{_ASSUMED_ALONE}; and if, in each selection in it, {_ASSUMED}" if selects else _ASSUMED_ALONE
-
-
-def _times(runs: int) -> str:
-    return "one run" if runs == 1 else f"{runs} runs"
-
-
-def rounded_up(value: float) -> str:
-    """Five digits; never less than the value itself."""
+def format_epsilon(value: float) -> str:
+    """Return five significant digits, rounded up."""
     digits = Context(prec=5, rounding=ROUND_CEILING).plus(Decimal(value))
     return f"{digits:f}" if value == 0.0 or 1e-4 <= value < 1e5 else f"{digits:e}"
 
 
+def _sentences(plan: PlanTerms, total: TotalEpsilon, base: EpsilonInterval, neighbours: str, run: RunMetadata | None) -> Iterator[str]:
+    declared, selection = plan.declared, plan.selection
+    runs, selects = 1 if run is None else run.runs, contains_selection(selection)
+    if declared.missing:
+        yield f"DRAFT: not declared: {', '.join(declared.missing)}."
+    if run is not None and run.insecure:
+        yield f"INSECURE: others may know the randomness ({_quoted(run.randomness)}), so release nothing based on this certificate."
+    yield "This certificate covers a plan, not a run of it." if run is None else f"This certificate covers {_runs(runs)} of a plan."
+    yield f"Unit of privacy: {_declared(declared.unit)}. Two data sets are neighbours if {_RELATIONS[neighbours]}."
+    yield (
+        f"{_action(plan, runs)} is (epsilon, delta)-differentially private with epsilon = {format_epsilon(total.upper)} "
+        f"and delta = {write_value(total.delta)}{_one_trial(selection, base)}."
+    )
+    yield f"The claim holds for {_runs(runs)} on the same data under these assumptions:"
+    if isinstance(selection, Selection):
+        yield _SELECTION_ASSUMPTIONS
+    else:
+        yield _MECHANISM_ASSUMPTIONS
+        if selects:
+            yield f"For each selection in the mechanism: {_SELECTION_ASSUMPTIONS}"
+    yield from assumptions(selection)
+    if selects:
+        yield f"Privacy of the score: {_declared(declared.score)}."
+    yield f"Trust model: {_declared(declared.trust_model)}."
+    yield f"Number of records: {_PUBLIC[declared.records_public]}."
+    if declared.not_covered:
+        yield f"The claim does not cover these accesses to the data: {', '.join(map(_quoted, declared.not_covered))}."
+    else:
+        yield "No other access to the data was declared, and the claim covers none."
+    if run is not None and run.notes:
+        yield f"Notes on the run: {', '.join(map(_quoted, run.notes))}."
+
+
+def _action(plan: PlanTerms, runs: int) -> str:
+    repeated = "" if runs == 1 else f" {runs} times on the same data"
+    if plan.count is None:
+        return f"Releasing the output of {truncate(plan.mechanism, _LONGEST)}{repeated}"
+    return (
+        f"Releasing only the best of K trials of {truncate(plan.mechanism, _LONGEST)}{repeated}, "
+        f"with K drawn from {truncate(plan.count, _LONGEST)} and kept secret,"
+    )
+
+
+def _one_trial(selection: Mechanism, base: EpsilonInterval) -> str:
+    if not isinstance(selection, Selection):
+        return ""
+    return f"; one trial alone has epsilon = {format_epsilon(base.upper) if base.upper != 'infinite' else 'infinity'} at this delta"
+
+
+def _runs(runs: int) -> str:
+    return "one run" if runs == 1 else f"{runs} runs"
+
+
+def _declared(text: str | None) -> str:
+    return "not declared" if text is None else _quoted(text)
+
+
 def _quoted(text: str) -> str:
-    # In quotes, so that the user's words cannot pass for ours.
+    # Quotes separate the user's words from those of privselect.
     return json.dumps(text, ensure_ascii=False)
+
+
+def _released(mechanism: Mechanism, run: RunMetadata | None) -> str:
+    if isinstance(mechanism, Selection):
+        released = "only the output of the best-scoring trial"
+        if mechanism.count.probability_of_zero() > 0.0:
+            released += ", or a fixed symbol if no trial is drawn"
+    else:
+        released = "the output of the mechanism" + (
+            ", with only the winner of each selection in it" if contains_selection(mechanism) else ""
+        )
+    return released if run is None or run.runs == 1 else f"for each of {run.runs} runs: {released}"
+
+
+def _noisy_max_assumptions(noisy_max: NoisyMax) -> str:
+    changed = "each score" if noisy_max.changed_scores == noisy_max.m else f"at most {noisy_max.changed_scores} of the scores"
+    direction = ", all in the same direction" if noisy_max.monotone else ""
+    return (
+        f"In each round of {truncate(str(noisy_max), _LONGEST)} one record changes {changed} by at most 1{direction}, each score gets "
+        "noise of exactly this distribution, and only the index of the largest noisy score is used."
+    )
+
+
+def _test_assumptions(release: ProposeTestRelease) -> str:
+    failure = "releases a bound that is wrong for the data" if release.calibrated else "accepts a proposal that is wrong for the data"
+    return (
+        f"In {truncate(str(release), _LONGEST)} the test {failure} with probability at most {write_value(release.failure)}; otherwise "
+        f"the release leaks at most {truncate(str(release.target), _LONGEST)}."
+    )
+
+
+def _regression_assumptions(sample: OPS) -> str:
+    return (
+        f"In {truncate(str(sample), _LONGEST)} no row has a larger leverage or signal than stated, both measured without that row, and "
+        "one posterior sample is released."
+    )
+
+
+_PART_ASSUMPTIONS: tuple[tuple[type, Callable[..., str]], ...] = (
+    (NoisyMax, _noisy_max_assumptions),
+    (ProposeTestRelease, _test_assumptions),
+    (OPS, _regression_assumptions),
+)

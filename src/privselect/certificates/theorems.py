@@ -1,4 +1,4 @@
-"""Which theorems a total rests on, by their labels in docs/theorems.md."""
+"""The labels in docs/theorems.md of the theorems that a certificate uses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from privselect.mechanisms.stated_guarantees import StatedPoints
 from privselect.noisy_max import Gumbel, NoisyMax
 from privselect.regression import OPS, ProposeTestRelease
 from privselect.selection import Selection
-from privselect.selection.selection import composed_trials
+from privselect.selection.selection import composable_trials
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,8 +35,7 @@ _ORDER = (
     "Without replacement",
 )
 
-
-_ALONE: tuple[tuple[type, str], ...] = (
+_LABELS: tuple[tuple[type, str], ...] = (
     (Mixture, "Mixture"),
     (Disjoint, "Disjoint"),
     (StatedPoints, "Points"),
@@ -45,17 +44,17 @@ _ALONE: tuple[tuple[type, str], ...] = (
     (ProposeTestRelease, "Propose-test-release"),
     (OPS, "Posterior sample"),
 )
-_NOISY_MAX: dict[type, tuple[str, ...]] = {Gaussian: ("Two levels", "Projected", "thm:max_sel"), Gumbel: ("Bounded range",)}
+_NOISY_MAX_LABELS: dict[type, tuple[str, ...]] = {Gaussian: ("Two levels", "Projected", "thm:max_sel"), Gumbel: ("Bounded range",)}
 
 
 def theorem_labels(mechanism: Mechanism, *, lower: bool) -> tuple[str, ...]:
-    """The labels for this mechanism and all it is made of; those of lower ends only where one is claimed."""
-    used = {label for part in parts_of(mechanism) for label in _own_labels(part)}
+    """Return the labels for the mechanism and all its parts; labels of lower bounds only if ``lower`` is true."""
+    used = {label for part in walk_parts(mechanism) for label in _part_labels(part)}
     return tuple(label for label in _ORDER if label in used and (lower or not label.endswith("(lower)")))
 
 
-def parts_of(mechanism: Mechanism) -> Iterator[Mechanism]:
-    """The mechanism and, inside it, every other."""
+def walk_parts(mechanism: Mechanism) -> Iterator[Mechanism]:
+    """Yield the mechanism and, recursively, all mechanisms inside it."""
     yield mechanism
     inner: list[Mechanism] = []
     if isinstance(mechanism, Selection):
@@ -67,28 +66,28 @@ def parts_of(mechanism: Mechanism) -> Iterator[Mechanism]:
     elif isinstance(mechanism, ProposeTestRelease):
         inner = [mechanism.test, mechanism.target]
     for part in inner:
-        yield from parts_of(part)
+        yield from walk_parts(part)
 
 
-def _own_labels(mechanism: Mechanism) -> Iterator[str]:
-    yield from (label for kind, label in _ALONE if isinstance(mechanism, kind))
+def _part_labels(mechanism: Mechanism) -> Iterator[str]:
+    yield from (label for kind, label in _LABELS if isinstance(mechanism, kind))
     if isinstance(mechanism, Selection):
         yield from ("Exact (upper)", "Exact (lower)", "Ratio")
-        if (composed_trials(mechanism.count) or 1) > 1:
-            yield "Composition (upper)"  # of every trial, which bounds the winner too
+        if (composable_trials(mechanism.count) or 1) > 1:
+            yield "Composition (upper)"  # the release of all trials bounds the release of the winner
     elif isinstance(mechanism, NoisyMax):
-        yield from _NOISY_MAX.get(type(mechanism.noise), ("thm:max_sel",))
+        yield from _NOISY_MAX_LABELS.get(type(mechanism.noise), ("thm:max_sel",))
         if mechanism.rounds > 1:
             yield from ("Composition (upper)", "Composition (lower)")
-    elif isinstance(mechanism, ProposeTestRelease) and _steps(Composed((mechanism.test, mechanism.target))) > 1:
+    elif isinstance(mechanism, ProposeTestRelease) and _composed_steps(Composed((mechanism.test, mechanism.target))) > 1:
         yield "Composition (upper)"
-    elif isinstance(mechanism, Composed | DPSGD) and _steps(mechanism) > 1:
+    elif isinstance(mechanism, Composed | DPSGD) and _composed_steps(mechanism) > 1:
         yield from ("Composition (upper)", "Composition (lower)")
 
 
-def _steps(mechanism: Mechanism) -> int:
-    """How many steps are composed on a lattice; Gaussians are one Gaussian first, and so are those with a leak where there is no other."""
-    steps = mechanism.as_parts()
+def _composed_steps(mechanism: Mechanism) -> int:
+    """Return the number of steps composed numerically; all Gaussian steps together count as one."""
+    steps = mechanism.composition_steps()
     if all(isinstance(step, Gaussian | GaussianDP) for step, _ in steps):
         return 1
     return sum(count for step, count in steps if not isinstance(step, Gaussian)) + any(isinstance(step, Gaussian) for step, _ in steps)

@@ -1,7 +1,7 @@
-"""The command line: one file per command.
+"""The command line, with one file per command.
 
-Every refusal is one line on stderr and exit code 2; an answer that cannot be written is one too, and exit code 1, as is a run that
-ended without a release.
+An error is one line on stderr and exit code 2. Exit code 1 means that the output could not be written, that a run ended without a
+release, or that a check failed.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, NoReturn
 
+from privselect.cli.output import EXIT_FAILED, EXIT_REFUSED
 from privselect.errors import AbortedError, MissingExtraError, PrivselectError
 
 if TYPE_CHECKING:
@@ -17,52 +18,65 @@ if TYPE_CHECKING:
 
     import typer
 
-_UNWRITTEN, _ABORTED, _REFUSED = 1, 1, 2
 _REPEATABLE = {"--not-covered"}
 
 
+class UsageError(PrivselectError):
+    """The arguments do not fit the command."""
+
+
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run ``privselect`` on these arguments, by default those of the process, and exit."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    """Run ``privselect`` with these arguments, by default the arguments of the process, and exit."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        code = _run(given or ["--help"])
+        code = _run(words or ["--help"])
         if sys.stdout is not None:
-            sys.stdout.flush()  # here, where a full disk can still be told
+            sys.stdout.flush()  # here a full disk can still be reported
     except PrivselectError as error:
         print("error:", " ".join(str(error).split()), file=sys.stderr)
-        code = _ABORTED if isinstance(error, AbortedError) else _REFUSED
+        code = EXIT_FAILED if isinstance(error, AbortedError) else EXIT_REFUSED
     except OSError as error:
-        if error.filename is not None:  # about some file, not about the output
+        if error.filename is not None:  # about another file than the output
             raise
         _discard_output()
-        if not isinstance(error, BrokenPipeError):  # a reader that has seen enough, such as head, wants to hear no more
-            print("error: the answer could not be written:", error.strerror, file=sys.stderr)
-        code = _UNWRITTEN
+        if not isinstance(error, BrokenPipeError):  # the reader, such as head, has closed the pipe
+            print("error: the output could not be written:", error.strerror, file=sys.stderr)
+        code = EXIT_FAILED
     sys.exit(code)
 
 
 def _discard_output() -> None:
-    """What is left in the buffer goes nowhere: Python would try to write it once more at the end, and complain."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
+    """Redirect stdout to nowhere: Python would try to write the rest of the buffer again at exit, and complain."""
+    descriptor = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(descriptor, sys.stdout.fileno())
+    os.close(descriptor)
 
 
-def _run(arguments: list[str]) -> int:
-    _refuse_repeated(arguments)
+def _run(words: list[str]) -> int:
+    _refuse_repeated(words)
     try:
         import typer
     except ModuleNotFoundError:
         raise MissingExtraError("the command line needs typer and rich; install them with: pip install 'privselect[cli]'") from None
     try:
-        return _app()(arguments, prog_name="privselect", standalone_mode=False) or 0
+        return _app()(words, prog_name="privselect", standalone_mode=False) or 0
     except typer.TyperException as error:
-        raise UsageError(error.format_message()) from None
+        raise _parser_error(error) or UsageError(error.format_message()) from None
 
 
-def _refuse_repeated(arguments: list[str]) -> None:
-    """The last of two deltas would be taken in silence."""
-    options = [word.partition("=")[0] for word in arguments if word.startswith("--")]
+def _parser_error(error: typer.TyperException) -> PrivselectError | None:
+    """Return the error that the parser of an option raised: its message names the parameter and shows the text."""
+    from pydantic import ValidationError  # which Typer needs too
+
+    if not isinstance(error.__cause__, ValidationError):
+        return None
+    cause = error.__cause__.errors()[0].get("ctx", {}).get("error")
+    return cause if isinstance(cause, PrivselectError) else None
+
+
+def _refuse_repeated(words: list[str]) -> None:
+    """Refuse an option that is given twice, of which Typer would silently take the last."""
+    options = [word.partition("=")[0] for word in words if word.startswith("--")]
     for option in options:
         if options.count(option) > 1 and option not in _REPEATABLE:
             raise UsageError(f"`{option}` must be given at most once, got it {options.count(option)} times")
@@ -80,6 +94,7 @@ def _app() -> typer.Typer:
     from privselect.cli.design import design
     from privselect.cli.epsilon import epsilon
     from privselect.cli.noisy_max import noisy_max
+    from privselect.cli.options import global_options
     from privselect.cli.plan import plan
     from privselect.cli.report import report
     from privselect.cli.schema import schema
@@ -87,38 +102,20 @@ def _app() -> typer.Typer:
     from privselect.cli.sign import sign
     from privselect.cli.tune import tune
     from privselect.cli.verify import verify
-    from privselect.cli.version import version
 
-    # Plain help and plain errors: rich takes longer to load than all the rest of the command line.
+    # Plain help and plain errors: rich takes longer to load than the rest of the command line.
     app = typer.Typer(
-        help="The exact price of releasing only the winner of several private trials.",
-        epilog="Mechanisms and laws of K are written like gaussian(sigma=4) and geometric(mean=300).",
+        help="Compute the exact privacy cost of releasing only the best of several private trials.",
+        epilog="Mechanisms and laws of K are written as gaussian(sigma=4) and geometric(mean=300).",
         add_completion=False,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
     )
-    app.callback()(version)
-    for command in (
-        demo,
-        epsilon,
-        delta,
-        compare,
-        noisy_max,
-        plan,
-        tune,
-        audit,
-        adjust,
-        certify,
-        verify,
-        report,
-        sign,
-        schema,
-        design,
-        serve,
-    ):
+
+    app.callback()(global_options)
+    calculate = (epsilon, delta, compare, noisy_max)
+    budget = (plan, adjust, design)
+    certificates = (certify, verify, sign, report, schema)
+    for command in (demo, *calculate, *budget, tune, audit, *certificates, serve):
         app.command()(command)
     return app
-
-
-class UsageError(PrivselectError):
-    """The arguments do not fit the command."""

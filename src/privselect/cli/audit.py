@@ -4,37 +4,34 @@ from typing import Annotated
 
 import typer
 
-from privselect.cli.options import AsJson
-from privselect.cli.printing import print_json, working
+from privselect.cli.options import JsonOption
+from privselect.cli.output import EXIT_FAILED, print_json, print_table, spinner
 
-Selections = Annotated[int, typer.Option("--selections", metavar="N", help="How many selections to make in all.")]
-FaultName = Annotated[
+SelectionsOption = Annotated[int, typer.Option("--selections", metavar="N", help="The total number of selections, at least 6000.")]
+FaultOption = Annotated[
     str | None,
     typer.Option(
         "--fault",
         metavar="F",
-        help="Audit a runner that is wrong on purpose: redrawn, capped, deadline or without-replacement. It must be rejected.",
+        help="Audit a deliberately broken runner, which must be rejected: redrawn, capped, deadline or without-replacement.",
     ),
 ]
 
-_REJECTED = 1
 
+def audit(selections: SelectionsOption = 30_000, fault: FaultOption = None, json: JsonOption = False) -> None:
+    """Audit the tuner against the exact bound.
 
-def audit(selections: Selections = 30_000, fault: FaultName = None, json: AsJson = False) -> None:
-    """Run the worst case through the tuner and compare what it leaks with the exact bound: exit code 0 if they agree, 1 if not.
-
-    Every trial here is synthetic, drawn from a known law and no user's data: nothing that is shown is secret.
+    The audit measures the privacy loss of the tuner in the worst case. Exit code 0 means agreement with the exact bound, 1 disagreement.
+    Every trial is synthetic and uses no private data, so the output contains no secrets.
     """
-    from privselect.audit.report import audit as run
+    from privselect.audit.report import audit as run_audit
 
-    with working("making selections"):
-        report = run(selections, fault=fault)
+    with spinner("running selections"):
+        report = run_audit(selections, fault=fault)
     if json:
         print_json(report.as_dict())
     else:
-        from rich.console import Console
-
-        Console().print(report.table())
+        print_table(report.table())
         print(*report.lines, sep="\n")
     if not report.passed:
-        raise typer.Exit(_REJECTED)
+        raise typer.Exit(EXIT_FAILED)

@@ -6,89 +6,90 @@ from typing import Annotated, Any
 import typer
 
 from privselect._util.atomic_files import check_output_file
-from privselect.cli.options import AccuracyText, CountText, OptionalDelta, OptionalMechanism, PlanFile
-from privselect.cli.printing import working
-from privselect.cli.reading import read_accuracy, read_budget, read_count, read_delta, read_mechanism, read_promise
+from privselect._util.validation import NON_NEGATIVE
+from privselect.cli.options import (
+    AccuracyOption,
+    CountOption,
+    OptionalDelta,
+    PlanArgument,
+    number_option,
+    parse_mechanism,
+    read_solved_plan,
+    text_option,
+)
+from privselect.cli.output import spinner
 from privselect.errors import ParameterError
 
-BudgetText = Annotated[
+MechanismOption = Annotated[Any, text_option("mechanism", "M", parse_mechanism, "The mechanism of one trial, such as gaussian(sigma=4).")]
+BudgetOption = Annotated[
+    float | None,
+    number_option("epsilon", "E", NON_NEGATIVE, "The budget. A plan that costs more gets no certificate. Default: the cost of the plan."),
+]
+UnitOption = Annotated[str | None, typer.Option("--unit", metavar="TEXT", help='The protected unit, such as "one person".')]
+TrustModelOption = Annotated[
     str | None,
-    typer.Option("--epsilon", metavar="E", help="The budget: above it no certificate is issued. Without it: what the plan costs."),
+    typer.Option("--trust-model", metavar="TEXT", help='The trust model, such as "central: the curator sees the data".'),
 ]
-Unit = Annotated[str | None, typer.Option("--unit", metavar="TEXT", help='Whose data is protected, such as "one person".')]
-TrustModel = Annotated[
-    str | None, typer.Option("--trust-model", metavar="TEXT", help='Who sees what, such as "central: the curator sees the data".')
+RecordsPublicOption = Annotated[
+    bool | None,
+    typer.Option("--records-public/--records-private", help="Declare whether the number of records is public.", show_default=False),
 ]
-RecordsPublic = Annotated[
-    bool | None, typer.Option("--records-public/--records-private", help="Whether the number of records is public.", show_default=False)
+ScoreOption = Annotated[str | None, typer.Option("--score", metavar="TEXT", help="How the score is kept private.")]
+NotCoveredOption = Annotated[
+    list[str] | None,
+    typer.Option("--not-covered", metavar="TEXT", help="An access to the data that is not covered. May be repeated."),
 ]
-Score = Annotated[str | None, typer.Option("--score", metavar="TEXT", help="How the score is private.")]
-NotCovered = Annotated[
-    list[str] | None, typer.Option("--not-covered", metavar="TEXT", help="An access to the data that is not covered; may be repeated.")
-]
-Out = Annotated[
-    Path | None, typer.Option("--out", metavar="FILE", help="Write the certificate into this file. Without it: print its JSON.")
+OutOption = Annotated[
+    Path | None, typer.Option("--out", metavar="FILE", help="Write the certificate into this file. Default: print its JSON.")
 ]
 
 
 def certify(
-    plan: PlanFile = None,
-    mechanism: OptionalMechanism = None,
+    plan: PlanArgument = None,
+    mechanism: MechanismOption = None,
     delta: OptionalDelta = None,
-    count: CountText = None,
-    epsilon: BudgetText = None,
-    accuracy: AccuracyText = None,
-    unit: Unit = None,
-    trust_model: TrustModel = None,
-    records_public: RecordsPublic = None,
-    score: Score = None,
-    not_covered: NotCovered = None,
-    out: Out = None,
+    count: CountOption = None,
+    epsilon: BudgetOption = None,
+    accuracy: AccuracyOption = None,
+    unit: UnitOption = None,
+    trust_model: TrustModelOption = None,
+    records_public: RecordsPublicOption = None,
+    score: ScoreOption = None,
+    not_covered: NotCoveredOption = None,
+    out: OutOption = None,
 ) -> None:
-    """Issue a certificate for a plan; `privselect verify` checks it."""
-    within = read_accuracy(accuracy)
-    promised = {"--mechanism": mechanism, "--delta": delta, "--count": count, "--epsilon": epsilon}
-    told: dict[str, Any] = {
+    """Issue a certificate for a plan. The command `privselect verify` checks it."""
+    terms = {"mechanism": mechanism, "delta": delta, "count": count, "epsilon": epsilon}
+    declarations: dict[str, Any] = {
         "unit": unit,
         "trust_model": trust_model,
         "records_public": records_public,
         "score": score,
-        "not_covered": not_covered,
+        "not_covered": tuple(not_covered or ()),
     }
     if out is not None:
         check_output_file("out", out)  # before the work begins
 
     from privselect.certificates.certify import certify as issue
+    from privselect.certificates.model import Declared
 
     if plan is not None:
-        both = [name for name, value in promised.items() if value is not None]
-        both += ["--" + name.replace("_", "-") for name, value in told.items() if value not in (None, [])]
-        if both:
-            raise ParameterError(f"a plan file says all that is promised and declared, got {str(plan)!r} and {both[0]}")
-        promise = read_promise(plan)
-        with working("certifying"):
-            certificate = issue(
-                promise.mechanism, promise.count, delta=promise.delta, epsilon=promise.epsilon, declared=promise.declared, accuracy=within
-            )
+        given = [name.replace("_", "-") for name, value in (terms | declarations).items() if value not in (None, ())]
+        if given:
+            raise ParameterError(f"a plan file contains all terms and declarations, got {str(plan)!r} and --{given[0]}")
+        agreed = read_solved_plan(plan).terms()
+        mechanism, count, delta, epsilon, declared = agreed.mechanism, agreed.count, agreed.delta, agreed.epsilon, agreed.declared
+    elif mechanism is None or delta is None:
+        missing = "delta" if mechanism is not None else "mechanism"
+        raise ParameterError(f"a certificate needs --mechanism and --delta, or a plan file, got no --{missing}")
     else:
-        if mechanism is None or delta is None:
-            raise ParameterError(f"a certificate needs --mechanism and --delta, or a plan file, got no {_first_missing(promised)}")
-        at, budget = read_delta(delta), read_budget(epsilon)
-        trial, law = read_mechanism(mechanism), read_count(count)
-
-        from privselect.certificates.declarations import Declared
-
-        declared = Declared(**{**told, "not_covered": tuple(not_covered or ())})
-        with working("certifying"):
-            certificate = issue(trial, law, delta=at, epsilon=budget, declared=declared, accuracy=within)
+        declared = Declared(**declarations)
+    with spinner("certifying"):
+        certificate = issue(mechanism, count, delta=delta, epsilon=epsilon, declared=declared, accuracy=accuracy)
     if out is None:
         print(certificate.to_json(), end="")
         return
     certificate.write(out)
     print(certificate.statement)
     print(f"{'draft ' if certificate.draft else ''}certificate written to {out}")
-    print(f"hash of the plan: {certificate.promise_hash}")
-
-
-def _first_missing(promised: dict[str, str | None]) -> str:
-    return next(name for name, value in promised.items() if value is None)
+    print(f"hash of the plan: {certificate.plan_hash}")

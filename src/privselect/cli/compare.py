@@ -1,53 +1,49 @@
 """``privselect compare``."""
 
-from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
-from privselect._util.atomic_files import write_error
-from privselect.cli.options import AsJson, CountText, DeltaText, MechanismText
-from privselect.cli.printing import print_json
-from privselect.cli.reading import read_count, read_delta, read_mechanism, select
+from privselect.cli.options import CountOption, DeltaOption, JsonOption, MechanismOption, PlotOption
+from privselect.cli.output import plot_errors, print_json, print_table
 from privselect.errors import ParameterError
 
-PlotFile = Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw the bounds into this .png, .pdf or .svg file.")]
 Axis = Annotated[
     Literal["mean", "delta"] | None,
-    typer.Option("--over", help="What the plot runs over: the mean of K (where the law has one to vary, the default) or delta."),
+    typer.Option("--over", help="The horizontal axis of the plot: the mean of K or delta. Default: the mean if the law of K has one."),
 ]
 
 
 def compare(
-    mechanism: MechanismText, delta: DeltaText, count: CountText = None, json: AsJson = False, plot: PlotFile = None, over: Axis = None
+    mechanism: MechanismOption,
+    delta: DeltaOption,
+    count: CountOption = None,
+    json: JsonOption = False,
+    plot: PlotOption = None,
+    over: Axis = None,
 ) -> None:
-    """Every known bound at this delta, side by side."""
-    at = read_delta(delta)
+    """Compare all known bounds on epsilon."""
     if over is not None and plot is None:
-        raise ParameterError(f"`over` says what a plot runs over and needs --plot, got {over!r} alone")
-    chosen = select(read_mechanism(mechanism), read_count(count))
+        raise ParameterError(f"`over` needs --plot, got {over!r} alone")
 
     from privselect.selection.compare import compare as compare_bounds
+    from privselect.selection.selection import selection_of
 
+    selection = selection_of(mechanism, count)
     if plot is not None:
-        from privselect._util.plot_files import check_plot_file
+        from privselect._util.plotting import check_plot_file
         from privselect.selection.plots import check_axis
 
-        # Refuse before the work begins what could not be drawn after it.
+        # Before the work begins: a plot that cannot be drawn is refused.
         check_plot_file(plot)
-        axis = check_axis(chosen, over)
-    comparison = compare_bounds(chosen, delta=at)
+        axis = check_axis(selection, over)
+    comparison = compare_bounds(selection, delta=delta)
     if plot is not None:
-        try:
+        with plot_errors(plot):
             comparison.plot(plot, over=axis)
-        except OSError as error:
-            raise write_error("plot", plot, error) from None
     if json:
         print_json(comparison.as_dict())
         return
-
-    from rich.console import Console
-
-    Console().print(comparison.table())
+    print_table(comparison.table())
     if plot is not None:
         print(f"plot over {axis} written to {plot}")

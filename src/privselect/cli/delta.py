@@ -1,27 +1,26 @@
 """``privselect delta``."""
 
-from privselect.cli.options import AsJson, CountText, EpsilonText, MechanismText
-from privselect.cli.printing import print_answer, print_json
-from privselect.cli.reading import read_count, read_epsilon, read_mechanism, select
+from privselect.cli.options import CountOption, EpsilonOption, JsonOption, MechanismOption
+from privselect.cli.output import print_intervals, print_json
 
 
-def delta(mechanism: MechanismText, epsilon: EpsilonText, count: CountText = None, json: AsJson = False) -> None:
-    """The delta that holds at this epsilon."""
-    at = read_epsilon(epsilon)
-    base, law = read_mechanism(mechanism), read_count(count)
-    alone = base.delta_at(epsilon=at)
-    answer = alone if law is None else select(base, law).delta_at(epsilon=at)
-    if not json:
-        from privselect.text_forms import write_value
+def delta(mechanism: MechanismOption, epsilon: EpsilonOption, count: CountOption = None, json: JsonOption = False) -> None:
+    """Compute delta at a given epsilon."""
+    from privselect.selection.selection import selection_of
+    from privselect.text_forms import write_value
 
-        print_answer(f"delta at epsilon {write_value(at)}", answer, None if law is None else alone)
+    one_trial = mechanism.delta_at(epsilon=epsilon)
+    interval = one_trial if count is None else selection_of(mechanism, count).delta_at(epsilon=epsilon)
+    if json:
+        print_json(
+            {
+                "epsilon": epsilon,
+                "delta": interval.as_dict(),
+                "mechanism": str(mechanism),
+                "count": None if count is None else str(count),
+                "base_delta": one_trial.as_dict(),
+            }
+        )
         return
-    print_json(
-        {
-            "epsilon": at,
-            "delta": answer.as_dict(),
-            "mechanism": str(base),
-            "count": None if law is None else str(law),
-            "base_delta": alone.as_dict(),
-        }
-    )
+    label = f"delta at epsilon {write_value(epsilon)}"
+    print_intervals({label: interval} if count is None else {label: interval, "one trial alone": one_trial})

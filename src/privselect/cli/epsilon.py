@@ -1,33 +1,33 @@
 """``privselect epsilon``."""
 
-from privselect.cli.options import AccuracyText, AsJson, CountText, DeltaText, MechanismText
-from privselect.cli.printing import print_answer, print_json
-from privselect.cli.reading import read_accuracy, read_count, read_delta, read_mechanism, select
+import math
+
+from privselect.cli.options import AccuracyOption, CountOption, DeltaOption, JsonOption, MechanismOption
+from privselect.cli.output import DIGITS, print_intervals, print_json
 
 
 def epsilon(
-    mechanism: MechanismText, delta: DeltaText, count: CountText = None, accuracy: AccuracyText = None, json: AsJson = False
+    mechanism: MechanismOption, delta: DeltaOption, count: CountOption = None, accuracy: AccuracyOption = None, json: JsonOption = False
 ) -> None:
-    """The epsilon that holds at this delta."""
-    at, within = read_delta(delta), read_accuracy(accuracy)
-    base, law = read_mechanism(mechanism), read_count(count)
-    chosen, alone = select(base, law), base.epsilon_at(delta=at, accuracy=within if law is None else None)
-    answer = alone if law is None else chosen.epsilon_at(delta=at, accuracy=within)
-    if not json:
-        from privselect.text_forms import write_value
+    """Compute epsilon at a given delta."""
+    from privselect.selection.selection import selection_of
+    from privselect.text_forms import write_value
 
-        print_answer(f"epsilon at delta {write_value(at)}", answer, None if law is None else alone)
+    selection = selection_of(mechanism, count)
+    interval = selection.epsilon_at(delta=delta, accuracy=accuracy)
+    one_trial = interval if count is None else mechanism.epsilon_at(delta=delta)
+    if json:
+        print_json(
+            {
+                "delta": delta,
+                "epsilon": interval.as_dict(),
+                "mechanism": str(mechanism),
+                "count": None if count is None else str(count),
+                "base_epsilon": one_trial.as_dict(),
+                "selection_gap": selection.selection_gap(delta=delta) if hasattr(selection, "selection_gap") else None,
+            }
+        )
         return
-
-    from privselect.selection import Selection
-
-    print_json(
-        {
-            "delta": at,
-            "epsilon": answer.as_dict(),
-            "mechanism": str(base),
-            "count": None if law is None else str(law),
-            "base_epsilon": alone.as_dict(),
-            "selection_gap": chosen.selection_gap(delta=at) if isinstance(chosen, Selection) else None,
-        }
-    )
+    digits = DIGITS if accuracy is None else max(DIGITS, 1 + math.ceil(-math.log10(accuracy)))
+    label = f"epsilon at delta {write_value(delta)}"
+    print_intervals({label: interval} if count is None else {label: interval, "one trial alone": one_trial}, digits)

@@ -1,65 +1,48 @@
 """``privselect noisy-max``."""
 
-from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from privselect._util.atomic_files import write_error
-from privselect.cli.options import AsJson, DeltaText
-from privselect.cli.printing import print_answer, print_json, working
-from privselect.cli.reading import read_delta, read_noise, read_whole
+from privselect.cli.options import DeltaOption, JsonOption, PlotOption, integer_option, parse_noise, text_option
+from privselect.cli.output import plot_errors, print_intervals, print_json, print_table, spinner
 
-NoiseText = Annotated[str, typer.Option("--noise", metavar="N", help="The noise on each score, such as gaussian(sigma=4).")]
-Scores = Annotated[str, typer.Option("--m", metavar="M", help="The number of scores.")]
-Rounds = Annotated[str, typer.Option("--rounds", metavar="R", help="How many winners are released, each of scores of its own.")]
-Changes = Annotated[str | None, typer.Option("--changes", metavar="C", help="How many scores one record can move. Without it: all.")]
-Monotone = Annotated[bool, typer.Option("--monotone", help="One record moves scores all up or all down.")]
-RoundsPlot = Annotated[
-    Path | None, typer.Option("--plot", metavar="FILE", help="Draw the bounds over the rounds into this .png, .pdf or .svg file.")
-]
+NoiseOption = Annotated[Any, text_option("noise", "N", parse_noise, "The noise on each score, such as gaussian(sigma=4).")]
+ScoresOption = Annotated[int, integer_option("m", "M", "The number of scores.")]
+RoundsOption = Annotated[int, integer_option("rounds", "R", "The number of released winners, each from its own scores.")]
+ChangesOption = Annotated[int | None, integer_option("changes", "C", "The number of scores that one record can change. Default: all.")]
+MonotoneOption = Annotated[bool, typer.Option("--monotone", help="State that one record changes all scores in the same direction.")]
 
 
 def noisy_max(
-    noise: NoiseText,
-    m: Scores,
-    delta: DeltaText,
-    rounds: Rounds = "1",
-    changes: Changes = None,
-    monotone: Monotone = False,
-    json: AsJson = False,
-    plot: RoundsPlot = None,
+    noise: NoiseOption,
+    m: ScoresOption,
+    delta: DeltaOption,
+    rounds: RoundsOption = 1,
+    changes: ChangesOption = None,
+    monotone: MonotoneOption = False,
+    json: JsonOption = False,
+    plot: PlotOption = None,
 ) -> None:
-    """The epsilon of releasing only which noisy score is the greatest."""
-    at, scores, times = read_delta(delta), read_whole("m", m), read_whole("rounds", rounds)
-    moved = None if changes is None else read_whole("changes", changes)
-    added = read_noise(noise)
-
+    """Compute epsilon of a noisy maximum. Only the index of the largest noisy score is released."""
     from privselect.noisy_max import NoisyMax
-
-    mechanism = NoisyMax(added, m=scores, rounds=times, changes=moved, monotone=monotone)
-    if plot is not None:
-        from privselect._util.plot_files import check_plot_file
-        from privselect.noisy_max.plots import draw
-
-        check_plot_file(plot)  # before the work begins
-        try:
-            with working("drawing"):
-                draw(mechanism, delta=at, path=plot)
-        except OSError as error:
-            raise write_error("plot", plot, error) from None
-    answer, bounds = mechanism.epsilon_at(at), mechanism.bounds(at)
-    if json:
-        asked = {"noise": str(added), "m": scores, "rounds": times, "changes": moved, "monotone": monotone}
-        print_json({"delta": at, "epsilon": answer.as_dict(), "bounds": bounds, **asked})
-        return
-
-    from rich.console import Console
-
-    from privselect.noisy_max.bounds_table import bounds_table
+    from privselect.noisy_max.plots import bounds_table
     from privselect.text_forms import write_value
 
-    print_answer(f"epsilon at delta {write_value(at)}", answer, None)
-    Console().print(bounds_table(mechanism, at, bounds))
+    mechanism = NoisyMax(noise, m=m, rounds=rounds, changes=changes, monotone=monotone)
+    if plot is not None:
+        from privselect._util.plotting import check_plot_file
+        from privselect.noisy_max.plots import draw_bounds
+
+        check_plot_file(plot)  # before the work begins
+        with plot_errors(plot), spinner("drawing"):
+            draw_bounds(mechanism, delta=delta, path=plot)
+    interval, bounds = mechanism.epsilon_at(delta), mechanism.bounds(delta)
+    if json:
+        parameters = {"noise": str(noise), "m": m, "rounds": rounds, "changes": changes, "monotone": monotone}
+        print_json({"delta": delta, "epsilon": interval.as_dict(), "bounds": bounds, **parameters})
+        return
+    print_intervals({f"epsilon at delta {write_value(delta)}": interval})
+    print_table(bounds_table(mechanism, delta, bounds))
     if plot is not None:
         print(f"plot over rounds written to {plot}")

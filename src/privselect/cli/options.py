@@ -1,24 +1,142 @@
-"""The options that commands share: name, placeholder and help, each said once."""
+"""Options that several commands share, and the parsers that turn option texts into values."""
 
+from __future__ import annotations
+
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-_MECHANISM = typer.Option("--mechanism", metavar="M", help="What one trial leaks, such as gaussian(sigma=4).")
-MechanismText = Annotated[str, _MECHANISM]
-OptionalMechanism = Annotated[str | None, _MECHANISM]
-CountText = Annotated[
-    str | None,
-    typer.Option("--count", metavar="C", help="The law of K, the number of trials, such as geometric(mean=300). Without it: one trial."),
+from privselect._util.validation import ACCURACY_RANGE, OPEN_UNIT, REAL, Range, format_value, integer_range
+from privselect.errors import ParameterError, TextFormError
+from privselect.text_forms import parse, parse_number, parse_parameter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from fractions import Fraction
+
+    from privselect.counts import Count
+    from privselect.mechanisms import Mechanism
+    from privselect.noisy_max import Noise
+    from privselect.planning.plan_file import PlanFile
+
+
+def parse_mechanism(text: str) -> Mechanism:
+    """Parse a mechanism without open parameters."""
+    from privselect.planning.open_problem import read_mechanism
+
+    return cast("Mechanism", _refuse_open(read_mechanism(text)))
+
+
+def parse_count(text: str) -> Count:
+    """Parse a law of K without open parameters."""
+    from privselect.planning.open_problem import read_count
+
+    return cast("Count", _refuse_open(read_count(text)))
+
+
+def parse_noise(text: str) -> Mechanism | Noise:
+    """Parse any text form without open parameters. NoisyMax checks that it is noise."""
+    return cast("Mechanism | Noise", _refuse_open(parse(text)))
+
+
+def parse_fraction(name: str, text: str) -> Fraction:
+    """Parse one exact number."""
+    return _fractions(name, [text], text, "a number")[0]
+
+
+def parse_fractions(name: str, text: str) -> tuple[Fraction, ...]:
+    """Parse exact numbers separated by commas."""
+    return _fractions(name, text.split(","), text, "numbers separated by commas")
+
+
+def read_solved_plan(file: Path) -> PlanFile:
+    """Read a plan file without open parameters."""
+    from privselect.planning.plan_file import read_plan
+
+    plan = read_plan(file)
+    if plan.is_open:
+        raise ParameterError(
+            f"the plan must not contain a ?: solve for it with `privselect plan {file} --out FILE`, got {format_value(str(file))}"
+        )
+    return plan
+
+
+def plan_file_hash(text: str) -> str:
+    """Return the hash of the plan in a file."""
+    return read_solved_plan(Path(text)).terms().digest()
+
+
+def _refuse_open(spec: object) -> object:
+    from privselect.open_spec import OpenSpec
+
+    if isinstance(spec, OpenSpec):
+        raise TextFormError(f"only `privselect plan` accepts a ?, got {format_value(spec)}")
+    return spec
+
+
+def _fractions(name: str, parts: list[str], text: str, requirement: str) -> tuple[Fraction, ...]:
+    try:
+        numbers = [parse_number(part) for part in parts]
+    except TextFormError:
+        numbers = [None]
+    if None in numbers:
+        raise ParameterError(f"`{name}` must be {requirement}, got {format_value(text)}")
+    return cast("tuple[Fraction, ...]", tuple(numbers))
+
+
+def text_option(name: str, metavar: str, parser: Callable[[str], Any], help_text: str) -> Any:
+    """Make an option whose text ``parser`` turns into a value."""
+    return typer.Option(f"--{name}", metavar=metavar, parser=parser, help=help_text)
+
+
+def number_option(name: str, metavar: str, allowed: Range, help_text: str) -> Any:
+    """Make an option for a number in ``allowed``."""
+    return text_option(name, metavar, partial(parse_parameter, name.replace("-", "_"), allowed=allowed), help_text)
+
+
+def integer_option(name: str, metavar: str, help_text: str) -> Any:
+    """Make an option for an integer of at least 1."""
+    return number_option(name, metavar, integer_range(1), help_text)
+
+
+_MECHANISM = text_option("mechanism", "M", parse_mechanism, "The mechanism of one trial, such as gaussian(sigma=4).")
+MechanismOption = Annotated[Any, _MECHANISM]
+CountOption = Annotated[
+    Any,
+    text_option("count", "C", parse_count, "The law of K, the number of trials, such as geometric(mean=300). Default: one trial."),
 ]
-_DELTA = typer.Option("--delta", metavar="D", help="A number in (0, 1).")
-DeltaText = Annotated[str, _DELTA]
-OptionalDelta = Annotated[str | None, _DELTA]
-PlanFile = Annotated[Path | None, typer.Argument(metavar="PLAN", help="A plan file, in place of the options.", show_default=False)]
-AccuracyText = Annotated[
-    str | None,
-    typer.Option("--accuracy", metavar="A", help="How far the two ends may be apart, relative; refused where it cannot be reached."),
+_DELTA = number_option("delta", "D", OPEN_UNIT, "A probability in (0, 1).")
+DeltaOption = Annotated[float, _DELTA]
+OptionalDelta = Annotated[float | None, _DELTA]
+EpsilonOption = Annotated[float, number_option("epsilon", "E", REAL, "A real number.")]
+AccuracyOption = Annotated[
+    float | None,
+    number_option(
+        "accuracy",
+        "A",
+        ACCURACY_RANGE,
+        "The largest relative difference between the bounds, in [1e-7, 0.1]. An accuracy that cannot be reached is an error.",
+    ),
 ]
-EpsilonText = Annotated[str, typer.Option("--epsilon", metavar="E", help="A real number.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON; null is an end that is infinite, or a lower end that is not proved.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON. null means an infinite or unproven bound.")]
+PlanArgument = Annotated[Path | None, typer.Argument(metavar="PLAN", help="A plan file, instead of the options.", show_default=False)]
+PlotOption = Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw the bounds into a .png, .pdf or .svg file.")]
+KeyOption = Annotated[str | None, typer.Option("--key", metavar="K", help="The public key that must have signed the certificate.")]
+AgreedPlan = Annotated[Any, text_option("plan", "FILE", plan_file_hash, "The agreed plan file. A certificate of another plan is refused.")]
+
+
+def _show_version(requested: bool) -> None:
+    if requested:
+        from importlib.metadata import version
+
+        print(f"privselect {version('privselect')}")
+        raise typer.Exit
+
+
+VersionOption = Annotated[bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")]
+
+
+def global_options(version: VersionOption = False) -> None:
+    """Declare the options that precede the command."""

@@ -6,61 +6,60 @@ from typing import Annotated
 import typer
 
 from privselect._util.validation import POSITIVE
-from privselect.cli.options import AsJson, OptionalDelta, PlanFile
-from privselect.cli.printing import print_json, working
-from privselect.cli.reading import read_budget, read_delta
+from privselect.cli.options import JsonOption, OptionalDelta, PlanArgument, number_option
+from privselect.cli.output import print_json, spinner
 from privselect.errors import ParameterError
 
 OpenMechanism = Annotated[
-    str | None, typer.Option("--mechanism", metavar="M", help="What one trial leaks, such as gaussian(sigma=?) or gaussian(sigma=4).")
+    str | None, typer.Option("--mechanism", metavar="M", help="The mechanism of one trial, such as gaussian(sigma=?) or gaussian(sigma=4).")
 ]
 OpenCount = Annotated[
     str | None,
-    typer.Option("--count", metavar="C", help="The law of K, such as geometric(mean=30) or geometric(mean=?). Without it: one trial."),
+    typer.Option("--count", metavar="C", help="The law of K, such as geometric(mean=30) or geometric(mean=?). Default: one trial."),
 ]
-Budget = Annotated[str | None, typer.Option("--epsilon", metavar="E", help="The budget for everything that is released, above 0.")]
+Budget = Annotated[float | None, number_option("epsilon", "E", POSITIVE, "The budget of the whole release, above 0.")]
 OutFile = Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write the plan into this .toml file.")]
 
 
 def plan(
-    file: PlanFile = None,
+    file: PlanArgument = None,
     mechanism: OpenMechanism = None,
     count: OpenCount = None,
     epsilon: Budget = None,
     delta: OptionalDelta = None,
-    json: AsJson = False,
+    json: JsonOption = False,
     out: OutFile = None,
 ) -> None:
-    """Solve for the one number written as ? so that the budget is met."""
-    options = {"--mechanism": mechanism, "--epsilon": epsilon, "--delta": delta}
-    if file is not None and (given := next((name for name, value in {**options, "--count": count}.items() if value is not None), None)):
-        raise ParameterError(f"a plan is read from a file or made from options, got {str(file)!r} and {given}")
-    if file is None and (missing := next((name for name, value in options.items() if value is None), None)):
-        raise ParameterError(f"a plan needs --mechanism, --epsilon and --delta, or a plan file, got no {missing}")
+    """Solve for the one number written as ? that meets a budget."""
+    given = [
+        name for name, value in (("mechanism", mechanism), ("epsilon", epsilon), ("delta", delta), ("count", count)) if value is not None
+    ]
+    if file is not None and given:
+        raise ParameterError(f"a plan needs either a file or options, got {str(file)!r} and --{given[0]}")
     if out is not None:
         from privselect._util.atomic_files import check_output_file
 
         check_output_file("out", out, (".toml",))  # before the work begins
-    read = None
+
+    from privselect.planning.plan import plan as solve
+    from privselect.planning.plan_file import read_plan, write_plan
+
+    plan_file = None
     if file is not None:
-        from privselect.planning.plan_file import read_plan
-
-        read = read_plan(file)
-        with working("planning"):
-            answer = read.plan()
+        plan_file = read_plan(file)
+        with spinner("planning"):
+            solution = plan_file.plan()
+    elif mechanism is None or epsilon is None or delta is None:
+        missing = next(name for name in ("mechanism", "epsilon", "delta") if name not in given)
+        raise ParameterError(f"a plan needs --mechanism, --epsilon and --delta, or a plan file, got no --{missing}")
     else:
-        from privselect.planning.plan import plan as solve
-
-        budget, at = float(read_budget(epsilon, POSITIVE) or 0.0), read_delta(str(delta))
-        with working("planning"):
-            answer = solve(str(mechanism), count, epsilon=budget, delta=at)
+        with spinner("planning"):
+            solution = solve(mechanism, count, epsilon=epsilon, delta=delta)
     if out is not None:
-        from privselect.planning.plan_file import write_plan
-
-        write_plan(answer, out, None if read is None else read.declared, read)
+        write_plan(solution, out, None if plan_file is None else plan_file.declared, plan_file)
     if json:
-        print_json(answer.as_dict())
+        print_json(solution.as_dict())
         return
-    print(answer.summary())
+    print(solution.summary())
     if out is not None:
         print(f"plan written to {out}")

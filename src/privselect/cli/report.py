@@ -5,29 +5,27 @@ from typing import Annotated
 
 import typer
 
-from privselect.cli.printing import working
-from privselect.cli.reading import read_promise
-from privselect.cli.verify import AgreedPlan, Key
+from privselect.cli.options import AgreedPlan, KeyOption
+from privselect.cli.output import EXIT_FAILED, spinner
 
-Source = Annotated[
-    Path, typer.Argument(metavar="RUN_OR_CERTIFICATE", help="The folder of a release, or a certificate.", show_default=False)
+SourceArgument = Annotated[
+    Path, typer.Argument(metavar="RUN_OR_CERTIFICATE", help="A release folder or a certificate file.", show_default=False)
 ]
-Out = Annotated[
+OutOption = Annotated[
     Path | None,
-    typer.Option("--out", metavar="FILE", help="The page. Without it: report.html in the folder, or the certificate's name with .html."),
+    typer.Option(
+        "--out", metavar="FILE", help="The HTML file. Default: report.html in the folder, or the name of the certificate with .html."
+    ),
 ]
 
-_REFUSED = 1
 
-
-def report(source: Source, out: Out = None, plan: AgreedPlan = None, key: Key = None) -> None:
-    """Verify a certificate and write a page about it for people: exit code 0 if its claim holds, 1 if not, and the page says so."""
+def report(source: SourceArgument, out: OutOption = None, plan: AgreedPlan = None, key: KeyOption = None) -> None:
+    """Verify a certificate and write its report. Exit code 0 means that the claim holds, 1 that it is refused."""
     from privselect.report import write_report
 
-    agreed = None if plan is None else read_promise(plan).digest()
-    with working("computing the claim again"):
-        written = write_report(source, out, promise_digest=agreed, key=key)
-    print(written.verdict.line)
+    with spinner("recomputing the claim"):
+        written = write_report(source, out, plan_hash=plan, key=key)
+    print(written.verification.summary)
     print(f"report written to {written.file}")
-    if not written.verdict.holds:
-        raise typer.Exit(_REFUSED)
+    if not written.verification.holds:
+        raise typer.Exit(EXIT_FAILED)

@@ -1,10 +1,10 @@
 """``privselect schema``."""
 
-from privselect.cli.printing import print_json
+from privselect.cli.output import print_json
 
 
 def schema() -> None:
-    """The JSON Schema of a certificate."""
+    """Print the JSON Schema of a certificate."""
     from privselect.certificates.certificate import Certificate
 
     print_json(Certificate.model_json_schema())

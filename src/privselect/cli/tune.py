@@ -9,47 +9,60 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from privselect.cli.options import AsJson
-from privselect.cli.printing import print_json, working
-from privselect.cli.reading import read_closed_plan
+from privselect.cli.options import JsonOption, read_solved_plan
+from privselect.cli.output import DIGITS, EXIT_FAILED, EXIT_INTERRUPTED, print_json, spinner
 from privselect.errors import ParameterError, PrivselectError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from privselect.planning.plan_file import PlanFile
-    from privselect.tuning.dry_run import DryTrial
-    from privselect.tuning.plan_loader import Prepared
+    from privselect.tuning.dry_run import DryRunTrial
+    from privselect.tuning.plan_loader import LoadedRun
     from privselect.tuning.release import Release
 
-Plan = Annotated[Path, typer.Argument(metavar="PLAN", help="A plan file with the tables [space] and [tune].", show_default=False)]
-OutFolder = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="A new folder for the release.")]
-LedgerFolder = Annotated[Path | None, typer.Option("--ledger", metavar="DIR", help="The folder of ledgers, private to its owner.")]
-Executor = Annotated[str | None, typer.Option("--executor", metavar="NAME", help="serial, processes, dask or ray.")]
-Workers = Annotated[int | None, typer.Option("--workers", metavar="N", help="How many trials are run at a time.")]
-Again = Annotated[bool, typer.Option("--again", help="Run a plan once more that was released before; the certificate covers both.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="A few trials on synthetic data, nothing hidden; nothing private is touched.")]
-Curator = Annotated[bool, typer.Option("--curator", help="Show progress, which tells K: for nobody but the curator.")]
-InsecureSeed = Annotated[int | None, typer.Option("--insecure-seed", metavar="N", help="For tests; marks the certificate as insecure.")]
-
-_FAILED, _INTERRUPTED = 1, 130
+PlanArgument = Annotated[Path, typer.Argument(metavar="PLAN", help="A plan file with the tables [space] and [tune].", show_default=False)]
+OutFolder = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="The new folder for the release. Default: `out` of the plan.")]
+LedgerFolder = Annotated[
+    Path | None, typer.Option("--ledger", metavar="DIR", help="The private folder of ledgers. Default: .privselect next to the plan.")
+]
+ExecutorOption = Annotated[
+    str | None, typer.Option("--executor", metavar="NAME", help="serial, processes, dask or ray. Default: `executor` of the plan.")
+]
+WorkersOption = Annotated[
+    int | None,
+    typer.Option("--workers", metavar="N", help="The number of trials that run at the same time. Default: `workers` of the plan."),
+]
+AgainOption = Annotated[
+    bool, typer.Option("--again", help="Run a plan again that was already released. The certificate covers all its runs together.")
+]
+DryRunOption = Annotated[
+    bool, typer.Option("--dry-run", help="Run three trials on synthetic data and show everything. Private data is not used.")
+]
+CuratorOption = Annotated[bool, typer.Option("--curator", help="Show progress, which reveals K. Only for the curator of the data.")]
+SeedOption = Annotated[
+    int | None, typer.Option("--insecure-seed", metavar="N", help="Use a seed, for tests. The certificate is marked as insecure.")
+]
 
 
 def tune(
-    plan: Plan,
+    plan: PlanArgument,
     out: OutFolder = None,
     ledger: LedgerFolder = None,
-    executor: Executor = None,
-    workers: Workers = None,
-    again: Again = False,
-    dry_run: DryRun = False,
-    curator: Curator = False,
-    insecure_seed: InsecureSeed = None,
-    json: AsJson = False,
+    executor: ExecutorOption = None,
+    workers: WorkersOption = None,
+    again: AgainOption = False,
+    dry_run: DryRunOption = False,
+    curator: CuratorOption = False,
+    insecure_seed: SeedOption = None,
+    json: JsonOption = False,
 ) -> None:
-    """Run a plan: draw K trials in secret and release the best one alone, with its certificate. The same command resumes a run."""
+    """Run a plan and release the best trial.
+
+    K trials are drawn in secret. Only the best one is released, with its certificate. The same command resumes an interrupted run.
+    """
     if dry_run and json:
-        raise ParameterError("--json tells what was released, got it with --dry-run, which releases nothing")
+        raise ParameterError("--json prints a release and cannot be combined with --dry-run, which releases nothing")
     options: dict[str, Any] = {
         "out": None if out is None else str(out),
         "ledger": None if ledger is None else str(ledger),
@@ -58,92 +71,93 @@ def tune(
         "insecure_seed": insecure_seed,
     }
 
-    from privselect.tuning.import_names import importable
-    from privselect.tuning.run_registry import DEFAULT
+    from privselect.tuning.plan_loader import importable_folder, load_run
+    from privselect.tuning.run_registry import DEFAULT_LEDGER_FOLDER
 
-    file = read_closed_plan(plan)
-    if ledger is None and (file.tune is None or file.tune.ledger is None):
-        options["ledger"] = str(plan.absolute().parent / DEFAULT)  # wherever the command is given, the same plan finds its runs
+    plan_file = read_solved_plan(plan)
+    if ledger is None and (plan_file.tune is None or plan_file.tune.ledger is None):
+        options["ledger"] = str(plan.absolute().parent / DEFAULT_LEDGER_FOLDER)  # independent of the current folder
 
-    with importable(plan.parent):
+    with importable_folder(plan.parent):
         if dry_run:
-            _try(file, {**options, "out": "unused"})
+            _dry_run(plan_file, {**options, "out": "unused"})
             return
-        with interruptible():
-            from privselect.tuning.plan_loader import prepared
-
-            release = run_prepared(prepared(file, again=again, curator=curator, **options))
+        with report_interrupt():
+            release = run_plan(load_run(plan_file, again=again, curator=curator, **options))
     print_release(release, plan, as_json=json)
 
 
 @contextmanager
-def interruptible() -> "Iterator[None]":
-    """Ctrl-C is one line that tells nothing of how far the run was."""
+def report_interrupt() -> "Iterator[None]":
+    """Turn Ctrl-C into one line that does not reveal the progress of the run."""
     try:
         yield
     except KeyboardInterrupt:
         print("interrupted; nothing is released, and the run can be resumed", file=sys.stderr)
-        raise typer.Exit(_INTERRUPTED) from None
+        raise typer.Exit(EXIT_INTERRUPTED) from None
 
 
-def run_prepared(run: "Prepared") -> "Release":
-    """One trial on synthetic data first, where there is such, then the run; no text of an error that may hold records."""
-    from privselect.tuning.dry_run import try_once
+def run_plan(run: "LoadedRun") -> "Release":
+    """Run one trial on synthetic data if the plan names such data, then the plan itself. Error texts that may hold records are hidden."""
+    from privselect.tuning.dry_run import run_synthetic_trial
 
-    with working("tuning"):
+    with spinner("tuning"):
         if run.synthetic is not None:
-            try_once(run.tuning, run.synthetic)
+            run_synthetic_trial(run.tuning, run.synthetic)
         try:
             return run.tuning.run(run.load)
         except (PrivselectError, KeyboardInterrupt):
             raise
         except BaseException as error:  # noqa: BLE001 - a traceback may hold records
             raise ParameterError(
-                f"the run ended with {type(error).__name__}, whose text is not shown as it may hold records; nothing is released; "
-                "`privselect tune --dry-run` shows more, on synthetic data"
+                f"the run ended with {type(error).__name__}. Its text is not shown because it may contain records. Nothing is released. "
+                "`privselect tune --dry-run` shows more, on synthetic data."
             ) from None
 
 
-def _try(file: "PlanFile", options: dict[str, Any]) -> None:
-    """Everything shown, as nothing is private here; what is wrong with the objective comes with its traceback."""
+def _dry_run(plan_file: "PlanFile", options: dict[str, Any]) -> None:
+    """Run trials on synthetic data and show everything, including the traceback of an error in the objective."""
     from privselect.tuning.dry_run import dry_run
-    from privselect.tuning.plan_loader import prepared
+    from privselect.tuning.plan_loader import load_run
 
     try:
-        run = prepared(file, **options)
+        run = load_run(plan_file, **options)
     except PrivselectError as error:
         if error.__cause__ is not None:
-            _trace(error.__cause__)
+            _print_traceback(error.__cause__)
         raise
     if run.synthetic is None:
-        raise ParameterError("a dry run needs `synthetic` in [tune], a function that returns data that is nobody's, got none")
+        raise ParameterError("a dry run needs `synthetic` in [tune], a function that returns data of no real person, got none")
     try:
         for number, trial in enumerate(dry_run(run.tuning, run.synthetic), start=1):
             _print_trial(number, trial)
-    except Exception as error:  # noqa: BLE001 - whatever the objective raises
-        _trace(error)
-    print("dry run on synthetic data: nothing private was touched, no ledger was begun, nothing is released")
+    except Exception as error:  # noqa: BLE001 - the objective may raise anything
+        _print_traceback(error)
+    print("dry run on synthetic data: no private data was used, no ledger was created, nothing is released")
 
 
-def _trace(error: BaseException) -> NoReturn:
+def _print_traceback(error: BaseException) -> NoReturn:
     sys.stdout.flush()
     print_exception(error)
-    raise typer.Exit(_FAILED)
+    raise typer.Exit(EXIT_FAILED)
 
 
-def _print_trial(number: int, trial: "DryTrial") -> None:
+def _print_trial(number: int, trial: "DryRunTrial") -> None:
     size = "nothing exported" if trial.size is None else f"{trial.size} bytes exported"
-    print(f"trial {number}: {_listed(trial.candidate)}: score {trial.score}, {trial.seconds:.3f} s, {size}")
-    if trial.pure is False:
-        print("note: the same randomness gave another outcome; a trial must take all its randomness from what it is given", flush=True)
+    print(f"trial {number}: {_format_candidate(trial.candidate)}: score {trial.score}, {trial.seconds:.3f} s, {size}")
+    if trial.reproducible is False:
+        print("note: the same randomness gave another outcome; a trial must use only the randomness it is given", flush=True)
 
 
-def _listed(candidate: dict[str, Any]) -> str:
+def _format_candidate(candidate: dict[str, Any]) -> str:
     return ", ".join(f"{name} = {value!r}" for name, value in candidate.items())
 
 
 def print_release(release: "Release", plan: Path, *, as_json: bool) -> None:
-    """What is public, and nothing else."""
+    """Print the public facts of a release, and nothing else."""
+    from privselect._util.rounding import format_digits_up
+    from privselect.text_forms import write_value
+
     out, total = Path(str(release.out)), release.certificate.total
     out = out.relative_to(Path.cwd()) if out.is_relative_to(Path.cwd()) else out
     files = sorted(str(file) for file in out.iterdir())
@@ -161,13 +175,11 @@ def print_release(release: "Release", plan: Path, *, as_json: bool) -> None:
         )
         return
     if release.candidate is None:
-        print("released   the fallback: no trial was drawn or all failed, and which of the two stays secret")
+        print("released   the fallback: no trial was drawn or all trials failed; which of the two stays secret")
     else:
-        print("candidate ", _listed(release.candidate))
+        print("candidate ", _format_candidate(release.candidate))
         print("score     ", release.score)
-    from privselect.text_forms import write_value
-
-    print(f"epsilon    [{total.lower}, {total.upper}] at delta {write_value(total.delta)}")
+    print(f"epsilon    {format_digits_up(total.upper, DIGITS)} at delta {write_value(total.delta)}")
     for number, file in enumerate(files):
         print("files     " if number == 0 else "          ", file)
     print(f"verify     privselect verify {shlex.quote(certificate)} --plan {shlex.quote(str(plan))}")

@@ -8,7 +8,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from privselect._util.validation import PROBABILITY, UNIT, check_array, check_number, parameter, integer_range
+from privselect._util.validation import PROBABILITY, UNIT, check_array, check_number, integer_range, parameter
 from privselect.errors import ParameterError
 from privselect.text_forms import Spec
 
@@ -48,10 +48,10 @@ class Count(Spec):
 
         phi' is right to 1e-12 relative; where its log is beyond a thousand, to 16 units in the last place of the log.
         """
-        return self.log_dpgf_inside(check_array("u", u, UNIT))
+        return self.log_dpgf_unchecked(check_array("u", u, UNIT))
 
     @abstractmethod
-    def log_dpgf_inside(self, u: NDArray[np.float64]) -> NDArray[np.float64]:
+    def log_dpgf_unchecked(self, u: NDArray[np.float64]) -> NDArray[np.float64]:
         """The same for an array that is known to lie in [0, 1]: the accountant asks thousands of times."""
 
     @abstractmethod

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from privselect._util.validation import PROBABILITY, parameter, integer_range
+from privselect._util.validation import PROBABILITY, integer_range, parameter
 from privselect.counts.base import LARGEST_COUNT
-from privselect.counts.capped import Conditioned
+from privselect.counts.capped import CappedCount
 from privselect.counts.log_tails import log_betainc, log_binomial_term
-from privselect.counts.sampling.pmf_ratios import Terms
+from privselect.counts.sampling.pmf_ratios import PmfWeights
 from privselect.text_forms import register
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @register
 @dataclass(frozen=True, slots=True)
-class Binomial(Conditioned):
+class Binomial(CappedCount):
     """K ~ Binomial(n, p): ``P(k) = C(n,k) p^k (1-p)^(n-k)`` and ``phi'(1-u) = n p (1 - p u)^(n-1)``."""
 
     text_name: ClassVar[str] = "binomial"
@@ -77,7 +77,7 @@ class Binomial(Conditioned):
         d = float((self.n + 1) * Fraction(self.p) - k - 1)
         return float(log_betainc(float(self.n - k), k + 1.0, np.array([1.0 - self.p]), np.array([self.p]), np.array([d]))[0])
 
-    def _terms(self) -> Terms:
+    def _terms(self) -> PmfWeights:
         p = Fraction(self.p)
         last = self.n if self.cap is None else min(self.n, self.cap)
-        return Terms(p / (1 - p), 0, last, falling=(Fraction(1),), mirrored=(Fraction(self.n + 1),))
+        return PmfWeights(p / (1 - p), 0, last, falling=(Fraction(1),), mirrored=(Fraction(self.n + 1),))

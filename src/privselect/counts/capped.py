@@ -11,7 +11,7 @@ import numpy as np
 
 from privselect._util.validation import as_float_array
 from privselect.counts.base import Count
-from privselect.counts.pmf_table import Table
+from privselect.counts.pmf_table import PmfTable
 from privselect.counts.sampling.sampler import Sampler
 from privselect.errors import ParameterError
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from privselect._util.random_bits import Entropy
-    from privselect.counts.sampling.pmf_ratios import Terms
+    from privselect.counts.sampling.pmf_ratios import PmfWeights
 
     Floats = NDArray[np.float64]
 
@@ -29,7 +29,7 @@ _LONG = 100_000
 _RARE, _TOO_RARE = -500.0, -2000.0
 
 
-class Conditioned(Count):
+class CappedCount(Count):
     r"""A law given uncapped, by closed forms; here they are conditioned on K <= cap.
 
         phi'(1-u) = sum_{k <= cap} k P(k) (1-u)^(k-1) / P(K <= cap).
@@ -68,7 +68,7 @@ class Conditioned(Count):
         """``log P(K <= k)`` of the uncapped law, for k in its support."""
 
     @abstractmethod
-    def _terms(self) -> Terms:
+    def _terms(self) -> PmfWeights:
         """The law's weights up to a factor, as exact rationals, capped."""
 
     # -- conditioned on K <= cap ---------------------------------------------------------------------------------------
@@ -94,7 +94,7 @@ class Conditioned(Count):
         top = self._support()[1]
         return None if top is not None and self.cap >= top else self.cap
 
-    def _table(self) -> Table | None:
+    def _table(self) -> PmfTable | None:
         cap = self._binding_cap()
         if cap is None or cap > _LONG or (cap > _SHORT and _log_kept(self) > _RARE):
             return None
@@ -106,7 +106,7 @@ class Conditioned(Count):
         cap = self._binding_cap()
         return self._support()[1] if cap is None else cap
 
-    def log_dpgf_inside(self, u: NDArray[np.float64]) -> NDArray[np.float64]:
+    def log_dpgf_unchecked(self, u: NDArray[np.float64]) -> NDArray[np.float64]:
         """``log phi'(1-u)``, to about 1e-13 plus a few units in its own last place."""
         flat, cap, table = u.reshape(-1), self._binding_cap(), self._table()
         if table is not None:
@@ -163,22 +163,22 @@ class Conditioned(Count):
 
 
 @lru_cache(maxsize=256)
-def _log_kept(law: Conditioned) -> float:
+def _log_kept(law: CappedCount) -> float:
     """``log P(K <= cap)`` of the uncapped law."""
     cap = law._binding_cap()  # noqa: SLF001 -- the cache cannot live in a slotted object
     return 0.0 if cap is None else law._log_cdf(cap)  # noqa: SLF001
 
 
 @lru_cache(maxsize=32)
-def _table_of(law: Conditioned) -> Table:
+def _table_of(law: CappedCount) -> PmfTable:
     terms = law._terms()  # noqa: SLF001
     last = terms.last
     values = np.arange(terms.first, (terms.first if last is None else last) + 1)
     # Long doubles where the platform has them: a running sum of 1e5 logs would cost five digits otherwise.
     steps = np.concatenate([np.zeros(1, dtype=np.longdouble), np.cumsum(terms.log_ratios(values[:-1]))])
-    return Table(values.astype(np.float64), (steps - steps.max()).astype(np.float64))
+    return PmfTable(values.astype(np.float64), (steps - steps.max()).astype(np.float64))
 
 
 @lru_cache(maxsize=32)
-def _sampler_of(law: Conditioned) -> Sampler:
+def _sampler_of(law: CappedCount) -> Sampler:
     return Sampler.under(law._terms())  # noqa: SLF001

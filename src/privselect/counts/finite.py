@@ -14,9 +14,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from privselect._util.validation import as_float_array, check_fraction, check_number, truncate, format_value, format_sum_near_one, integer_range
+from privselect._util.validation import (
+    as_float_array,
+    check_fraction,
+    check_number,
+    format_sum_near_one,
+    format_value,
+    integer_range,
+    truncate,
+)
 from privselect.counts.base import LARGEST_COUNT, Count
-from privselect.counts.pmf_table import Table
+from privselect.counts.pmf_table import PmfTable
 from privselect.counts.sampling.sampler import Sampler
 from privselect.errors import ParameterError
 from privselect.text_forms import register, write_value
@@ -56,7 +64,7 @@ class Finite(Count):
             least = next(k for k, _ in self.pmf if k > 0)
             raise ParameterError(f"`cap` must be at least {least}, the least K >= 1 that this law can draw, got {self.cap}")
 
-    def _written_arguments(self) -> Iterator[str]:
+    def _argument_texts(self) -> Iterator[str]:
         yield write_value(dict(self.pmf))
         if self.cap is not None:
             yield f"cap={self.cap}"
@@ -69,7 +77,7 @@ class Finite(Count):
         """The greatest possible K."""
         return self._kept()[-1][0]
 
-    def log_dpgf_inside(self, u: NDArray[np.float64]) -> NDArray[np.float64]:
+    def log_dpgf_unchecked(self, u: NDArray[np.float64]) -> NDArray[np.float64]:
         """``log sum_k k P(k) (1-u)^(k-1)``."""
         return _table_of(self).log_dpgf(u.reshape(-1)).reshape(u.shape)
 
@@ -130,11 +138,11 @@ def _as_table(pmf: object) -> Mapping[Any, Any]:
 
 
 @lru_cache(maxsize=32)
-def _table_of(law: Finite) -> Table:
+def _table_of(law: Finite) -> PmfTable:
     kept = law._kept()  # noqa: SLF001 -- the cache cannot live in a slotted object
     top = max(weight for _, weight in kept)
     logs = [math.log(weight / top) if weight / top > 1e-290 else math.log(weight) - math.log(top) for _, weight in kept]
-    return Table(np.array([k for k, _ in kept], dtype=np.float64), np.array(logs))
+    return PmfTable(np.array([k for k, _ in kept], dtype=np.float64), np.array(logs))
 
 
 @lru_cache(maxsize=32)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from privselect._util.validation import as_float_array, parameter, integer_range
+from privselect._util.validation import as_float_array, integer_range, parameter
 from privselect.counts.base import LARGEST_COUNT, Count
 from privselect.errors import ParameterError
 from privselect.text_forms import register
@@ -36,7 +36,7 @@ class Fixed(Count):
         """The greatest possible K."""
         return self.k
 
-    def log_dpgf_inside(self, u: NDArray[np.float64]) -> NDArray[np.float64]:
+    def log_dpgf_unchecked(self, u: NDArray[np.float64]) -> NDArray[np.float64]:
         """``log k + (k-1) log(1-u)``."""
         if self.k == 1:
             return np.zeros_like(u)

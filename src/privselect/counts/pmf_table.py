@@ -18,7 +18,7 @@ _ENTRIES = 1 << 21  # of the (u, k) matrix held at a time: 16 MB
 _AT_A_TIME = 1 << 14  # values of u that stay in the processor's cache through all steps
 
 
-class Table:
+class PmfTable:
     """Values k in ascending order, with the logs of their probabilities."""
 
     __slots__ = ("_log_probabilities", "_sizes", "_values")

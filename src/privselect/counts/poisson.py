@@ -11,9 +11,9 @@ import numpy as np
 
 from privselect._util.validation import Range, parameter
 from privselect.counts.base import LARGEST_COUNT
-from privselect.counts.capped import Conditioned
+from privselect.counts.capped import CappedCount
 from privselect.counts.log_tails import log_gammaincc, log_poisson_term
-from privselect.counts.sampling.pmf_ratios import Terms
+from privselect.counts.sampling.pmf_ratios import PmfWeights
 from privselect.text_forms import register
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @register
 @dataclass(frozen=True, slots=True)
-class Poisson(Conditioned):
+class Poisson(CappedCount):
     """K ~ Poisson(mean): ``P(k) = e^-m m^k / k!`` and ``phi'(1-u) = m e^{-m u}``."""
 
     text_name: ClassVar[str] = "poisson"
@@ -51,5 +51,5 @@ class Poisson(Conditioned):
         n = k + 1.0
         return float(log_gammaincc(n, np.array([self.mean]), np.array([self.mean - n]))[0])
 
-    def _terms(self) -> Terms:
-        return Terms(Fraction(self.mean), 0, self.cap, falling=(Fraction(1),))
+    def _terms(self) -> PmfWeights:
+        return PmfWeights(Fraction(self.mean), 0, self.cap, falling=(Fraction(1),))

@@ -14,9 +14,9 @@ from privselect._util.validation import ACCURACY_RANGE, OPEN_UNIT, REAL, Range, 
 from privselect.errors import AccuracyError
 from privselect.interval import Interval
 from privselect.mechanisms.neighbours import ANY, check_relation
-from privselect.pairs.compose import ACCURACY, Step
-from privselect.pairs.envelope import one_per_order
-from privselect.pairs.renyi import renyi_of_pair
+from privselect.pairs.compose import ACCURACY, CompositionStep
+from privselect.pairs.envelope import envelope_per_order
+from privselect.pairs.dominating_pair import renyi_of_pair
 from privselect.text_forms import Spec
 
 if TYPE_CHECKING:
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 
-MOST_RUNS = 10**9
+MAX_RUNS = 10**9
 _MOST_CARE = 2e-6  # the accuracy that is tried last where a coarser one was asked for and missed
-_ORDERS, _RUNS = Range(1.0, math.inf, low_open=True), integer_range(1, MOST_RUNS)
+_ORDERS, _RUNS = Range(1.0, math.inf, low_open=True), integer_range(1, MAX_RUNS)
 
 
 class Mechanism(Spec):
@@ -49,12 +49,11 @@ class Mechanism(Spec):
         return ANY
 
     @abstractmethod
-    def _make_brackets(self) -> tuple[Bracket, ...]:
-        """The ordered pairs, each caught between discrete ones: for each two neighbours, one of their order holds."""
+    def _make_brackets(self, accuracy: float, /) -> tuple[Bracket, ...]:
+        """Return one bracket for each order of the neighbours: any two neighbours have an order that one bracket covers.
 
-    def _make_brackets_within(self, accuracy: float) -> tuple[Bracket, ...]:  # noqa: ARG002 - for those that have a choice
-        """The same, with the two ends of epsilon within this of each other, relative, where that can be chosen."""
-        return self._make_brackets()
+        Mechanisms whose cells can be refined make them fine enough for a relative ``accuracy`` in epsilon; others ignore it.
+        """
 
     @property
     def brackets(self) -> tuple[Bracket, ...]:
@@ -62,33 +61,33 @@ class Mechanism(Spec):
         return self.brackets_within(ACCURACY)
 
     def brackets_within(self, accuracy: float) -> tuple[Bracket, ...]:
-        """The same for an accuracy in epsilon, where that can be chosen."""
+        """Return the brackets for a relative accuracy in epsilon, made once for each accuracy."""
         return _cached_brackets(self, accuracy)
 
     @property
     def brackets_by_order(self) -> dict[str, Bracket]:
         """One bracket for each order of the neighbours ("both", or "remove" and "add") that holds whichever of :attr:`cases` applies."""
-        return one_per_order(self.brackets)
+        return envelope_per_order(self.brackets)
 
     @property
     def cases(self) -> tuple[Mechanism, ...]:
         """For each two neighbours, one of these leaks at least as much as this does, the same one in every run: itself, for most."""
         return (self,)
 
-    def as_parts(self) -> tuple[tuple[Mechanism, int], ...]:
+    def composition_steps(self) -> tuple[tuple[Mechanism, int], ...]:
         """What it is composed of, and how many times each: itself, once, for most."""
         return ((self, 1),)
 
-    def as_step(self) -> Step:
+    def composition_step(self) -> CompositionStep:
         """What composition asks of one step; the order "remove" where there are two."""
-        return Step(next(iter(self.brackets_by_order.values())))
+        return CompositionStep(next(iter(self.brackets_by_order.values())))
 
     def delta_at(self, epsilon: ArrayLike) -> Interval:
         """The mechanism is (epsilon, delta)-DP: delta for one or many real epsilons."""
         eps = check_array("epsilon", epsilon, REAL)
         uppers = [bracket.upper.hockey_stick(eps, side=1) for bracket in self.brackets]
         lowers = [low.hockey_stick(eps, side=-1) for bracket in self.brackets for low in bracket.lowers]
-        return greatest(uppers, lowers)
+        return interval_of_maxima(uppers, lowers)
 
     def epsilon_at(self, delta: ArrayLike, *, accuracy: float | None = None) -> Interval:
         """The mechanism is (epsilon, delta)-DP: the least epsilon >= 0 for one or many deltas.
@@ -97,9 +96,9 @@ class Mechanism(Spec):
         """
         wanted = check_array("delta", delta, OPEN_UNIT)
         asked = check_accuracy(accuracy)
-        return reached(lambda accuracy: self._epsilon_within(wanted, accuracy), asked)
+        return epsilon_to_accuracy(lambda accuracy: self._epsilon_within(wanted, accuracy), asked)
 
-    def epsilon_about(self, delta: ArrayLike, *, accuracy: float = ACCURACY) -> Interval:
+    def epsilon_fast(self, delta: ArrayLike, *, accuracy: float = ACCURACY) -> Interval:
         """As :meth:`epsilon_at`, with the care that ``accuracy`` asks for and no more.
 
         Quicker, proved from both sides all the same, and not refused where the ends stay further apart.
@@ -110,7 +109,7 @@ class Mechanism(Spec):
         brackets = self.brackets_within(accuracy)
         uppers = [bracket.upper.epsilon_at(delta, side=1) for bracket in brackets]
         lowers = [low.epsilon_at(delta, side=-1) for bracket in brackets for low in bracket.lowers]
-        return greatest(uppers, lowers)
+        return interval_of_maxima(uppers, lowers)
 
     def renyi_at(self, alpha: ArrayLike) -> Floats:
         """An upper bound on the Renyi divergence of each order alpha > 1, greatest over both orders of the neighbours."""
@@ -128,7 +127,7 @@ class Mechanism(Spec):
         runs = check_times(times)
         if self.cases != (self,):
             return tuple(pair for case in self.cases for pair in case.repeated(runs, accuracy))
-        return tuple(bracket.upper for bracket in composed_brackets([(step, count * runs) for step, count in self.as_parts()], accuracy))
+        return tuple(bracket.upper for bracket in composed_brackets([(step, count * runs) for step, count in self.composition_steps()], accuracy))
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +143,7 @@ class StatedMechanism(Mechanism):
 
 @lru_cache(maxsize=64)
 def _cached_brackets(mechanism: Mechanism, accuracy: float) -> tuple[Bracket, ...]:
-    return mechanism._make_brackets_within(accuracy)  # noqa: SLF001
+    return mechanism._make_brackets(accuracy)  # noqa: SLF001
 
 
 def check_accuracy(accuracy: float | None) -> float | None:
@@ -152,7 +151,7 @@ def check_accuracy(accuracy: float | None) -> float | None:
     return None if accuracy is None else check_number("accuracy", accuracy, ACCURACY_RANGE)
 
 
-def reached(find: Callable[[float], Interval], accuracy: float | None) -> Interval:
+def epsilon_to_accuracy(find: Callable[[float], Interval], accuracy: float | None) -> Interval:
     """What ``find`` finds for an accuracy, with more care where that does not suffice; refused if its ends stay too far apart."""
     if accuracy is None:
         return find(ACCURACY)
@@ -173,15 +172,15 @@ def reached(find: Callable[[float], Interval], accuracy: float | None) -> Interv
     raise AccuracyError(f"an `accuracy` of {format_value(accuracy)} in epsilon cannot be reached here; {named}")
 
 
-def greatest(uppers: list[Floats], lowers: list[Floats]) -> Interval:
+def interval_of_maxima(uppers: list[Floats], lowers: list[Floats]) -> Interval:
     """The greatest of each, as an interval; without a lower end where there is none."""
     upper = np.maximum.reduce(uppers)
     if not lowers:
-        return Interval(None, plain(upper))
+        return Interval(None, scalar_or_array(upper))
     lower = np.maximum.reduce(lowers)
     if np.any(lower > upper * (1.0 + 1e-9) + 1e-300):
         raise ArithmeticError("a lower bound lies above an upper one: one of them is wrong")  # never to pass for a number
-    return Interval(plain(np.minimum(lower, upper)), plain(upper))
+    return Interval(scalar_or_array(np.minimum(lower, upper)), scalar_or_array(upper))
 
 
 def check_orders(alpha: ArrayLike) -> Floats:
@@ -194,6 +193,6 @@ def check_times(times: int) -> int:
     return int(check_number("times", times, _RUNS))
 
 
-def plain(values: Floats) -> Any:
+def scalar_or_array(values: Floats) -> Any:
     """A Python float for a single number, the array itself otherwise."""
     return float(values) if np.ndim(values) == 0 else values

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from privselect._util.validation import check_sequence, parameter, format_value, integer_range
 from privselect.errors import ParameterError
-from privselect.mechanisms.base import MOST_RUNS, Mechanism
-from privselect.mechanisms.gaussian import Gaussian, cell_for, gaussian_bracket, gaussian_step
-from privselect.mechanisms.gaussian_dp import GaussianDP, with_leak
-from privselect.mechanisms.neighbours import agreed
-from privselect.pairs.compose import ACCURACY, compose
+from privselect.mechanisms.base import MAX_RUNS, Mechanism
+from privselect.mechanisms.gaussian import Gaussian, cell_width, gaussian_bracket, gaussian_composition_step
+from privselect.mechanisms.gaussian_dp import GaussianDP, with_total_leak
+from privselect.mechanisms.neighbours import common_relation
+from privselect.pairs.compose import compose
 from privselect.text_forms import register
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Composed(Mechanism):
     text_name = "composed"
 
     parts: tuple[Mechanism, ...] = field(metadata={"variadic": True})
-    times: int = parameter(integer_range(1, MOST_RUNS), default=1, kw_only=True, leaks="more")
+    times: int = parameter(integer_range(1, MAX_RUNS), default=1, kw_only=True, leaks="more")
 
     def __post_init__(self) -> None:
         parts = (self.parts,) if isinstance(self.parts, Mechanism) else check_sequence("parts", self.parts, "mechanisms")
@@ -48,55 +48,52 @@ class Composed(Mechanism):
                 raise ParameterError(f"`composed` needs parts that are mechanisms, got {format_value(part)}")
         object.__setattr__(self, "parts", parts)
         Mechanism.__post_init__(self)
-        agreed((part.neighbours, part) for part in parts)  # refuse at once what does not fit together
-        runs = sum(count for _, count in self.as_parts())
-        if runs > MOST_RUNS:
-            raise ParameterError(f"`composed` takes at most {MOST_RUNS} steps in all, got {format_value(runs)}")
+        common_relation((part.neighbours, part) for part in parts)  # refuse at once what does not fit together
+        runs = sum(count for _, count in self.composition_steps())
+        if runs > MAX_RUNS:
+            raise ParameterError(f"`composed` takes at most {MAX_RUNS} steps in all, got {format_value(runs)}")
 
     @property
     def neighbours(self) -> str:
         """The one relation that all parts agree on."""
-        return agreed((part.neighbours, part) for part in self.parts)
+        return common_relation((part.neighbours, part) for part in self.parts)
 
-    def as_parts(self) -> tuple[tuple[Mechanism, int], ...]:
+    def composition_steps(self) -> tuple[tuple[Mechanism, int], ...]:
         """Those of the parts, each kind once."""
         counts: dict[Mechanism, int] = {}
         for part in self.parts:
-            for step, count in part.as_parts():
+            for step, count in part.composition_steps():
                 counts[step] = counts.get(step, 0) + count * self.times
         return tuple(counts.items())
 
-    def _make_brackets(self) -> tuple[Bracket, ...]:
-        return self._make_brackets_within(ACCURACY)
-
-    def _make_brackets_within(self, accuracy: float) -> tuple[Bracket, ...]:
-        return composed_brackets(self.as_parts(), accuracy)
+    def _make_brackets(self, accuracy: float, /) -> tuple[Bracket, ...]:
+        return composed_brackets(self.composition_steps(), accuracy)
 
     def _epsilon_within(self, delta: NDArray[np.float64], accuracy: float) -> Interval:
-        parts = self.as_parts()
+        parts = self.composition_steps()
         if len(parts) == 1 and parts[0][1] == 1:
             return parts[0][0]._epsilon_within(delta, accuracy)  # noqa: SLF001 - one part, once, is that part
         return Mechanism._epsilon_within(self, delta, accuracy)  # noqa: SLF001
 
     def renyi_at(self, alpha: ArrayLike) -> NDArray[np.float64]:
         """Renyi divergences add up."""
-        return sum(count * step.renyi_at(alpha) for step, count in self.as_parts())  # type: ignore[return-value]
+        return sum(count * step.renyi_at(alpha) for step, count in self.composition_steps())  # type: ignore[return-value]
 
 
 def composed_brackets(steps: Sequence[tuple[Mechanism, int]], accuracy: float) -> tuple[Bracket, ...]:
     """The ordered pairs of all steps, each as many times as it says, all outputs released."""
     # Gaussians are one Gaussian: the squares of 1/sigma add up.
     shifts = [math.sqrt(count) / step.sigma for step, count in steps if isinstance(step, Gaussian)]
-    parts = [(step.as_step(), count) for step, count in steps if not isinstance(step, Gaussian)]
+    parts = [(step.composition_step(), count) for step, count in steps if not isinstance(step, Gaussian)]
     if shifts and not parts:
-        return (gaussian_bracket(math.hypot(*shifts), cell_for(accuracy)),)
+        return (gaussian_bracket(math.hypot(*shifts), cell_width(accuracy)),)
     leaky = [(step, count) for step, count in steps if isinstance(step, GaussianDP)]
     if len(leaky) == len(parts):
         # So do those of mu; nothing leaks outright unless some step does.
         mu = math.hypot(*shifts, *(math.sqrt(count) * step.mu for step, count in leaky))
         leak = -math.expm1(sum(count * math.log1p(-step.delta) for step, count in leaky))
-        return (with_leak(gaussian_bracket(mu, cell_for(accuracy)), leak),)
+        return (with_total_leak(gaussian_bracket(mu, cell_width(accuracy)), leak),)
     if shifts:
-        parts.append((gaussian_step(math.hypot(*shifts)), 1))
+        parts.append((gaussian_composition_step(math.hypot(*shifts)), 1))
     both = compose(parts, accuracy)
     return (both,) if both.direction == "both" else (both, both.reverse)

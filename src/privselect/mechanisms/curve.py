@@ -12,7 +12,7 @@ from privselect._util.validation import UNIT, check_number, check_sequence, form
 from privselect.errors import ParameterError
 from privselect.mechanisms.base import StatedMechanism
 from privselect.mechanisms.stated_guarantees import POINT_EPSILON
-from privselect.pairs import Bracket, pair_from_curve
+from privselect.pairs import Bracket, pair_from_profile
 from privselect.text_forms import register, write_value
 
 _FINEST = 1e-8  # of an epsilon above 0: the slope of a shorter chord has few digits
@@ -42,7 +42,7 @@ class Curve(StatedMechanism):
             if after <= before:
                 raise ParameterError(f"`curve` needs ascending epsilons, got {write_value(after)} after {write_value(before)}")
 
-    def _make_brackets(self) -> tuple[Bracket, ...]:
+    def _make_brackets(self, _accuracy: float, /) -> tuple[Bracket, ...]:
         # At epsilon 0, where the curve of a pair starts, nothing may be known: then delta is at most 1.
         known = self.points if self.points[0][0] == 0.0 else ((0.0, 1.0, 1.0), *self.points)
         epsilon, removing, adding = np.array(known).T
@@ -50,7 +50,7 @@ class Curve(StatedMechanism):
         epsilon = np.where(epsilon > 0.0, np.maximum(epsilon, _FINEST), 0.0)
         told_apart = np.append(np.diff(np.exp(epsilon)), 1.0) > 0.0
         epsilon, removing, adding = epsilon[told_apart], removing[told_apart], adding[told_apart]
-        pair = pair_from_curve(epsilon, removing, adding)
+        pair = pair_from_profile(epsilon, removing, adding)
         if np.array_equal(removing, adding):
             return (Bracket(pair, ()),)
         return Bracket(pair, (), "remove"), Bracket(pair.reverse, (), "add")

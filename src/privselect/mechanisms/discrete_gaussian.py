@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from privselect._util.random_bits import bernoulli_exp
 from privselect._util.validation import Range, parameter
 from privselect.mechanisms.base import StatedMechanism, check_orders
-from privselect.mechanisms.discrete_samplers import discrete_gaussian as draw_noise
-from privselect.mechanisms.gaussian import CELL
+from privselect.mechanisms.discrete_laplace import sample_discrete_laplace
+from privselect.mechanisms.gaussian import CELL_WIDTH
 from privselect.pairs import Bracket, DominatingPair, connect_the_dots
 from privselect.text_forms import register
 
@@ -45,12 +46,12 @@ class DiscreteGaussian(StatedMechanism):
 
     sigma: float = parameter(Range(0.0, 1e6, low_open=True, high_open=False), leaks="mostly less")
 
-    def _make_brackets(self) -> tuple[Bracket, ...]:
+    def _make_brackets(self, _accuracy: float, /) -> tuple[Bracket, ...]:
         return (discrete_gaussian_bracket(self.sigma),)
 
     def sample(self, entropy: Entropy | None = None) -> int:
         """Draw the noise exactly from this law; ``entropy`` is anything with ``getrandbits``, the operating system's by default."""
-        return draw_noise(self.sigma, random.SystemRandom() if entropy is None else entropy)
+        return sample_discrete_gaussian(self.sigma, random.SystemRandom() if entropy is None else entropy)
 
     def renyi_at(self, alpha: ArrayLike) -> Floats:
         """``alpha/(2 sigma^2)``, as for the Gaussian: an upper bound here (Canonne, Kamath and Steinke 2020)."""
@@ -95,7 +96,7 @@ def discrete_gaussian_bracket(sigma: float, shift: int = 1) -> Bracket:
 
 def _cells(sigma: float, shift: int) -> tuple[int, int]:
     """How many cells, of how many outcomes each: as many outcomes have a positive loss as a negative one."""
-    width = max(int(CELL * sigma), 1)
+    width = max(int(CELL_WIDTH * sigma), 1)
     if shift % 2:
         return 2 * int(_REACH * sigma / width), width
     width -= 1 - width % 2  # the outcome half-way has loss 0: with it, their number is odd
@@ -128,3 +129,17 @@ def gaussian_weights(k: Floats, sigma: float) -> Floats:
 def _upper_half(x: Floats) -> Floats:
     scaled = _SPLIT * x
     return np.asarray(scaled - (scaled - x))
+
+
+def sample_discrete_gaussian(sigma: float, entropy: Entropy) -> int:
+    """A whole number k with probability exactly proportional to ``exp(-k^2/(2 sigma^2))``.
+
+    Discrete Laplace noise of scale ``t = floor(sigma) + 1`` is kept with probability ``exp(-(|k| - sigma^2/t)^2/(2 sigma^2))``: the
+    product of the two laws is the one wanted up to a factor (Canonne, Kamath and Steinke 2020).
+    """
+    square = Fraction(sigma) ** 2
+    scale = int(sigma) + 1
+    while True:
+        k = sample_discrete_laplace(scale, entropy)
+        if bernoulli_exp((abs(k) - square / scale) ** 2 / (2 * square), entropy):
+            return k

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from privselect._util.random_bits import bernoulli_exp, uniform_below
 from privselect._util.validation import Range, parameter
 from privselect.mechanisms.base import StatedMechanism, check_orders
-from privselect.mechanisms.discrete_samplers import discrete_laplace as draw_noise
 from privselect.pairs import Bracket, DominatingPair
 from privselect.pairs.discretize import LARGEST_LOSS
 from privselect.text_forms import register
@@ -42,12 +42,12 @@ class DiscreteLaplace(StatedMechanism):
 
     scale: float = parameter(Range(1.0 / LARGEST_LOSS, math.inf), leaks="less")
 
-    def _make_brackets(self) -> tuple[Bracket, ...]:
+    def _make_brackets(self, _accuracy: float, /) -> tuple[Bracket, ...]:
         return (discrete_laplace_bracket(self.scale),)
 
     def sample(self, entropy: Entropy | None = None) -> int:
         """Draw the noise exactly from this law; ``entropy`` is anything with ``getrandbits``, the operating system's by default."""
-        return draw_noise(Fraction(self.scale), random.SystemRandom() if entropy is None else entropy)
+        return sample_discrete_laplace(Fraction(self.scale), random.SystemRandom() if entropy is None else entropy)
 
     def renyi_at(self, alpha: ArrayLike) -> Floats:
         """In closed form."""
@@ -85,3 +85,23 @@ def discrete_laplace_renyi(scale: float, alpha: Floats, shift: int = 1) -> Float
     rest = np.exp(-shift * most - 2.0 * x) + (t * apart * np.exp(-x) if shift == 2 else 0.0)
     large = x + np.log1p(rest) - math.log1p(t)
     return np.asarray(np.where(x < 1.0, small, large) / power * (1.0 + 1e-14))
+
+
+def sample_discrete_laplace(scale: int | Fraction, entropy: Entropy) -> int:
+    """A whole number k with probability exactly proportional to ``exp(-|k|/scale)``.
+
+    For scale = s/t, a size with probability proportional to ``exp(-size/s)`` is drawn by its remainder and its number of times s, and
+    every t sizes in a row are one: they share what the ones after them have less.
+    """
+    width, sizes = Fraction(scale).as_integer_ratio()
+    while True:
+        rest = uniform_below(width, entropy)
+        if not bernoulli_exp(Fraction(rest, width), entropy):
+            continue
+        size = rest
+        while bernoulli_exp(Fraction(1), entropy):
+            size += width
+        size //= sizes
+        negative = bool(entropy.getrandbits(1))
+        if size or not negative:  # 0 has one sign only
+            return -size if negative else size

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from privselect._util.validation import POSITIVE, PROBABILITY, parameter, integer_range
-from privselect.mechanisms.base import MOST_RUNS, Mechanism, check_orders
+from privselect.mechanisms.base import MAX_RUNS, Mechanism, check_orders
 from privselect.mechanisms.composed import composed_brackets
-from privselect.mechanisms.gaussian import CELL, Gaussian, normal_cells
+from privselect.mechanisms.gaussian import CELL_WIDTH, Gaussian, normal_cells
 from privselect.mechanisms.neighbours import ADD_REMOVE
 from privselect.pairs import Bracket, DominatingPair, connect_the_dots, merge_cells
-from privselect.pairs.compose import ACCURACY, Step
+from privselect.pairs.compose import ACCURACY, CompositionStep
 from privselect.pairs.discretize import LARGEST_LOSS
 from privselect.text_forms import register
 
@@ -51,38 +51,35 @@ class DPSGD(Mechanism):
 
     noise_multiplier: float = parameter(POSITIVE, leaks="less")
     sampling_probability: float = parameter(PROBABILITY, leaks="more")
-    steps: int = parameter(integer_range(1, MOST_RUNS), leaks="more")
+    steps: int = parameter(integer_range(1, MAX_RUNS), leaks="more")
 
     @property
     def neighbours(self) -> str:
         """Adding or removing one record: what Poisson sampling is analysed for."""
         return ADD_REMOVE
 
-    def as_parts(self) -> tuple[tuple[Mechanism, int], ...]:
+    def composition_steps(self) -> tuple[tuple[Mechanism, int], ...]:
         """Single steps; without sampling they are plain Gaussians."""
         if self.sampling_probability == 1.0:
             return ((Gaussian(sigma=self.noise_multiplier), self.steps),)
         return ((replace(self, steps=1), self.steps),)
 
-    def _make_brackets(self) -> tuple[Bracket, ...]:
-        return self._make_brackets_within(ACCURACY)
-
-    def _make_brackets_within(self, accuracy: float) -> tuple[Bracket, ...]:
+    def _make_brackets(self, accuracy: float, /) -> tuple[Bracket, ...]:
         if self.steps > 1 or self.sampling_probability == 1.0:
-            return composed_brackets(self.as_parts(), accuracy)
+            return composed_brackets(self.composition_steps(), accuracy)
         if self.noise_multiplier < _TINY:
             bracket = _nearly_told(self.sampling_probability)
             return bracket, bracket.reverse
         step = _SampledGaussian(self.noise_multiplier, self.sampling_probability)
-        bracket = step.bracket(step.knots(0.4 * CELL * (accuracy / ACCURACY) ** 0.5))
+        bracket = step.bracket(step.knots(0.4 * CELL_WIDTH * (accuracy / ACCURACY) ** 0.5))
         return bracket, bracket.reverse
 
-    def as_step(self) -> Step:
+    def composition_step(self) -> CompositionStep:
         """One step, with cells between multiples of the lattice's spacing."""
         if self.noise_multiplier < _TINY:
-            return Step(_nearly_told(self.sampling_probability))
+            return CompositionStep(_nearly_told(self.sampling_probability))
         step = _SampledGaussian(self.noise_multiplier, self.sampling_probability)
-        return Step(step.bracket(step.knots(CELL)), lambda resolution: step.bracket(step.knots_on(resolution)))
+        return CompositionStep(step.bracket(step.knots(CELL_WIDTH)), lambda resolution: step.bracket(step.knots_on(resolution)))
 
     def renyi_at(self, alpha: ArrayLike) -> Floats:
         """By dp-accounting's analysis of the sampled Gaussian: that of one step, as many times as there are steps."""
@@ -161,9 +158,9 @@ class _SampledGaussian:
         """Multiples of the spacing: all of them around 0, fewer further out."""
         low, high = (end / resolution.spacing for end in self.ends())
         least = max(int(_LEAST * self.rate / resolution.spacing), 1)
-        most = max(int(resolution.widest / resolution.spacing), least)
-        up = _spread(math.ceil(high), least, most, resolution.growth)
-        down = -_spread(math.ceil(-low) + 1, least, most, resolution.growth)[::-1]
+        most = max(int(resolution.widest_cell / resolution.spacing), least)
+        up = _spread(math.ceil(high), least, most, resolution.cell_growth)
+        down = -_spread(math.ceil(-low) + 1, least, most, resolution.cell_growth)[::-1]
         return np.concatenate([down, [0], up]) * resolution.spacing
 
     def bracket(self, knots: Floats) -> Bracket:

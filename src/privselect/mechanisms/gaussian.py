@@ -12,7 +12,7 @@ from scipy.special import erfcx, ndtr
 from privselect._util.validation import POSITIVE, parameter
 from privselect.mechanisms.base import StatedMechanism, check_orders
 from privselect.pairs import Bracket, DominatingPair, connect_the_dots, merge_cells
-from privselect.pairs.compose import ACCURACY, Step
+from privselect.pairs.compose import ACCURACY, CompositionStep
 from privselect.pairs.discretize import LARGEST_LOSS
 from privselect.text_forms import register
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _REACH = 36.0  # standard deviations: a normal tail beyond this is near the smallest float
 _NARROW = 0.1  # of a cell, in standard deviations
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(7)
-CELL = 0.02  # width of a cell, in standard deviations: the upper and lower curves then agree to about 1e-3 in delta, 1e-4 in epsilon
+CELL_WIDTH = 0.02  # width of a cell, in standard deviations: the upper and lower curves then agree to about 1e-3 in delta, 1e-4 in epsilon
 
 
 @register
@@ -39,40 +39,37 @@ class Gaussian(StatedMechanism):
 
     sigma: float = parameter(POSITIVE, leaks="less")
 
-    def _make_brackets(self) -> tuple[Bracket, ...]:
-        return (gaussian_bracket(1.0 / self.sigma),)
-
     def renyi_at(self, alpha: ArrayLike) -> Floats:
         """In closed form."""
         with np.errstate(over="ignore"):
             return np.asarray(0.5 * check_orders(alpha) / self.sigma / self.sigma * (1.0 + 1e-15))
 
-    def _make_brackets_within(self, accuracy: float) -> tuple[Bracket, ...]:
-        return (gaussian_bracket(1.0 / self.sigma, cell_for(accuracy)),)
+    def _make_brackets(self, accuracy: float, /) -> tuple[Bracket, ...]:
+        return (gaussian_bracket(1.0 / self.sigma, cell_width(accuracy)),)
 
-    def as_step(self) -> Step:
+    def composition_step(self) -> CompositionStep:
         """With cells between multiples of the lattice's spacing."""
-        return gaussian_step(1.0 / self.sigma)
+        return gaussian_composition_step(1.0 / self.sigma)
 
 
-def cell_for(accuracy: float) -> float:
+def cell_width(accuracy: float) -> float:
     """The width of cells that is fine enough: the error is of second order in it."""
-    return CELL * min(math.sqrt(accuracy / ACCURACY), 1.0)
+    return CELL_WIDTH * min(math.sqrt(accuracy / ACCURACY), 1.0)
 
 
-def gaussian_step(mu: float) -> Step:
+def gaussian_composition_step(mu: float) -> CompositionStep:
     """N(mu, 1) against N(0, 1), to be composed."""
     bracket = gaussian_bracket(mu)
 
     def on(resolution: Resolution) -> Bracket:
         # No cell need be finer than this for the law's own sake.
-        stride = max(int(min(CELL * mu, resolution.widest) / resolution.spacing), 1)
+        stride = max(int(min(CELL_WIDTH * mu, resolution.widest_cell) / resolution.spacing), 1)
         return gaussian_bracket(mu, stride * resolution.spacing / mu)
 
-    return Step(bracket, on if len(bracket.upper.p) else None)
+    return CompositionStep(bracket, on if len(bracket.upper.p) else None)
 
 
-def gaussian_bracket(mu: float, cell: float = CELL) -> Bracket:
+def gaussian_bracket(mu: float, cell: float = CELL_WIDTH) -> Bracket:
     """N(mu, 1) against N(0, 1): an outcome z has loss ``mu (z - mu/2)``; reversal is a reflection, so one order serves both.
 
     The losses at the ends of the cells are the multiples of ``mu * cell``.
@@ -117,7 +114,7 @@ def gaussian_delta(mu: float | Floats, epsilon: ArrayLike) -> Floats:
     return np.maximum(np.where(a <= 0.0, far, ndtr(a) - 0.5 * density * erfcx(half * (mu - a))), 0.0)
 
 
-def gaussian_delta_above(mu: float | Floats, epsilon: ArrayLike) -> Floats:
+def gaussian_delta_upper(mu: float | Floats, epsilon: ArrayLike) -> Floats:
     """:func:`gaussian_delta`, rounded up.
 
     Of a small mu the two terms are nearly the same: what their difference loses is some units in the last place of the first one. A

@@ -9,9 +9,9 @@ import numpy as np
 
 from privselect._util.validation import POSITIVE, Range, parameter
 from privselect.mechanisms.base import StatedMechanism, check_orders
-from privselect.mechanisms.gaussian import cell_for, gaussian_bracket
+from privselect.mechanisms.gaussian import cell_width, gaussian_bracket
 from privselect.pairs import Bracket, DominatingPair
-from privselect.pairs.subnormal_masses import union_above, union_below
+from privselect.pairs.subnormal_masses import union_upper, union_lower
 from privselect.text_forms import register
 
 if TYPE_CHECKING:
@@ -32,11 +32,8 @@ class GaussianDP(StatedMechanism):
     mu: float = parameter(POSITIVE, leaks="more")
     delta: float = parameter(Range(0.0, 1.0), default=0.0, leaks="more")
 
-    def _make_brackets(self) -> tuple[Bracket, ...]:
-        return (with_leak(gaussian_bracket(self.mu), self.delta),)
-
-    def _make_brackets_within(self, accuracy: float) -> tuple[Bracket, ...]:
-        return (with_leak(gaussian_bracket(self.mu, cell_for(accuracy)), self.delta),)
+    def _make_brackets(self, accuracy: float, /) -> tuple[Bracket, ...]:
+        return (with_total_leak(gaussian_bracket(self.mu, cell_width(accuracy)), self.delta),)
 
     def renyi_at(self, alpha: ArrayLike) -> Floats:
         """Without a leak that of the Gaussian, as the divergence of a dominating pair is an upper bound; with one, infinite."""
@@ -45,7 +42,7 @@ class GaussianDP(StatedMechanism):
         return np.asarray(clean if self.delta == 0.0 else np.full_like(clean, np.inf))
 
 
-def with_leak(clean: Bracket, delta: float) -> Bracket:
+def with_total_leak(clean: Bracket, delta: float) -> Bracket:
     """The same, but with probability ``delta`` everything leaks."""
     parts = [[(1.0 - delta, pair), (delta, _EVERYTHING)] for pair in (clean.upper, *clean.lowers)]
-    return Bracket(union_above(parts[0]), tuple(union_below(part) for part in parts[1:]), clean.direction)
+    return Bracket(union_upper(parts[0]), tuple(union_lower(part) for part in parts[1:]), clean.direction)

@@ -37,7 +37,7 @@ class Laplace(StatedMechanism):
 
     scale: float = parameter(Range(1.0 / LARGEST_LOSS, math.inf), leaks="less")
 
-    def _make_brackets(self) -> tuple[Bracket, ...]:
+    def _make_brackets(self, _accuracy: float, /) -> tuple[Bracket, ...]:
         most = 1.0 / self.scale
         knots = np.linspace(-most, most, _CELLS + 1)
         # P has its centre where the loss is +most: inside, P(loss < l) = exp((l - most)/2)/2, and Q is its reflection.

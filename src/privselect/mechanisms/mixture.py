@@ -9,10 +9,10 @@ from typing import Any, cast
 from privselect._util.validation import check_fraction, check_sequence, format_value, format_sum_near_one
 from privselect.errors import ParameterError
 from privselect.mechanisms.base import Mechanism
-from privselect.mechanisms.neighbours import agreed
+from privselect.mechanisms.neighbours import common_relation
 from privselect.pairs import Bracket
-from privselect.pairs.subnormal_masses import union_above, union_below
-from privselect.text_forms import Weighted, register
+from privselect.pairs.subnormal_masses import union_upper, union_lower
+from privselect.text_forms import WeightedSpec, register
 
 _FINEST = 10**300  # the greatest denominator of a weight: the text form writes it out
 
@@ -31,7 +31,7 @@ class Mixture(Mechanism):
 
     text_name = "mixture"
 
-    parts: tuple[Weighted, ...] = field(metadata={"variadic": True})
+    parts: tuple[WeightedSpec, ...] = field(metadata={"variadic": True})
 
     def __post_init__(self) -> None:
         parts = tuple(_part(entry) for entry in check_sequence("parts", self.parts, "pairs (weight, mechanism)"))
@@ -41,19 +41,19 @@ class Mixture(Mechanism):
         if total != 1:
             raise ParameterError(f"`mixture` needs weights that sum to 1, got {format_sum_near_one(total)}")
         object.__setattr__(self, "parts", parts)
-        agreed((mechanism.neighbours, mechanism) for _, mechanism in self.weighted)  # refuse at once what does not fit together
+        common_relation((mechanism.neighbours, mechanism) for _, mechanism in self.weighted)  # refuse at once what does not fit together
 
     @property
     def neighbours(self) -> str:
         """The one relation that all parts agree on."""
-        return agreed((mechanism.neighbours, mechanism) for _, mechanism in self.weighted)
+        return common_relation((mechanism.neighbours, mechanism) for _, mechanism in self.weighted)
 
     @property
     def weighted(self) -> list[tuple[Fraction, Mechanism]]:
         """The parts as (weight, mechanism)."""
-        return [(part.weight, cast("Mechanism", part.thing)) for part in self.parts]
+        return [(part.weight, cast("Mechanism", part.spec)) for part in self.parts]
 
-    def _make_brackets(self) -> tuple[Bracket, ...]:
+    def _make_brackets(self, _accuracy: float, /) -> tuple[Bracket, ...]:
         by_part = [(float(weight), part.brackets_by_order) for weight, part in self.weighted]
         symmetric = all("both" in brackets for _, brackets in by_part)
         return tuple(
@@ -63,15 +63,15 @@ class Mixture(Mechanism):
 
 
 def _joined(parts: list[tuple[float, Bracket]], direction: str) -> Bracket:
-    upper = union_above([(weight, bracket.upper) for weight, bracket in parts])
+    upper = union_upper([(weight, bracket.upper) for weight, bracket in parts])
     proved = all(bracket.lowers for _, bracket in parts)
-    lowers = (union_below([(weight, bracket.lowers[0]) for weight, bracket in parts]),) if proved else ()
+    lowers = (union_lower([(weight, bracket.lowers[0]) for weight, bracket in parts]),) if proved else ()
     return Bracket(upper, lowers, direction)
 
 
-def _part(entry: Any) -> Weighted:
-    if isinstance(entry, Weighted):
-        weight, thing = entry.weight, entry.thing
+def _part(entry: Any) -> WeightedSpec:
+    if isinstance(entry, WeightedSpec):
+        weight, thing = entry.weight, entry.spec
     else:
         try:
             weight, thing = entry
@@ -84,4 +84,4 @@ def _part(entry: Any) -> Weighted:
         raise ParameterError(f"`mixture` needs weights with a denominator of at most 1e300, got {format_value(weight)}")
     if not isinstance(thing, Mechanism):
         raise ParameterError(f"`mixture` needs parts that are mechanisms, got {format_value(thing)}")
-    return Weighted(exact, thing)
+    return WeightedSpec(exact, thing)

@@ -23,7 +23,7 @@ def check_relation(value: Any) -> str:
     return str(value)
 
 
-def agreed(parts: Iterable[tuple[str, object]]) -> str:
+def common_relation(parts: Iterable[tuple[str, object]]) -> str:
     """The one relation that all parts, given as (relation, part), are stated for."""
     found, first = ANY, None
     for relation, part in parts:

@@ -9,9 +9,8 @@ import numpy as np
 
 from privselect._util.validation import check_sequence, format_value
 from privselect.errors import NeighbourError, ParameterError
-from privselect.mechanisms.base import Mechanism, greatest
+from privselect.mechanisms.base import Mechanism, interval_of_maxima
 from privselect.mechanisms.neighbours import ADD_REMOVE, REPLACE_ONE
-from privselect.pairs.compose import ACCURACY
 from privselect.text_forms import register
 
 if TYPE_CHECKING:
@@ -72,10 +71,7 @@ class Disjoint(Mechanism):
         """The record that the neighbours differ in lies in one of the parts."""
         return tuple(case for part in self.parts for case in part.cases)
 
-    def _make_brackets(self) -> tuple[Bracket, ...]:
-        return self._make_brackets_within(ACCURACY)
-
-    def _make_brackets_within(self, accuracy: float) -> tuple[Bracket, ...]:
+    def _make_brackets(self, accuracy: float, /) -> tuple[Bracket, ...]:
         return tuple(bracket for part in self.parts for bracket in part.brackets_within(accuracy))
 
     def delta_at(self, epsilon: ArrayLike) -> Interval:
@@ -94,4 +90,4 @@ def _greatest_of(intervals: Iterable[Interval]) -> Interval:
     found = list(intervals)
     # A lower end of one part is one of the whole, whatever is known of the others.
     lowers = [np.asarray(interval.lower) for interval in found if interval.lower is not None]
-    return greatest([np.asarray(interval.upper) for interval in found], lowers)
+    return interval_of_maxima([np.asarray(interval.upper) for interval in found], lowers)

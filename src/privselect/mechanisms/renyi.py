@@ -8,19 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privselect._util.validation import NON_NEGATIVE, Range, check_number, check_sequence, format_value
+from privselect._util.validation import NON_NEGATIVE, OPEN_UNIT, Range, check_array, check_number, check_sequence, format_value
 from privselect.errors import ParameterError
 from privselect.mechanisms.base import StatedMechanism, check_orders
-from privselect.mechanisms.profile_knots import falling_knots
-from privselect.mechanisms.renyi_to_dp import renyi_to_delta
-from privselect.pairs import Bracket, DominatingPair, pair_from_curve
+from privselect.pairs import Bracket, DominatingPair, pair_from_profile
 from privselect.pairs.discretize import LARGEST_LOSS
+from privselect.pairs.from_profile import place_knots
 from privselect.text_forms import register
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import ArrayLike, NDArray
 
     Floats = NDArray[np.float64]
+    Curve = Callable[[Floats], Floats]
 
 _ORDER = Range(1.0, math.inf, low_open=True)
 _LEAST_LOG = -660.0  # of a delta: near the smallest float
@@ -48,13 +50,13 @@ class Renyi(StatedMechanism):
         if not self.orders:
             raise ParameterError("`renyi` needs at least one (alpha, epsilon), got none")
 
-    def _make_brackets(self) -> tuple[Bracket, ...]:
+    def _make_brackets(self, _accuracy: float, /) -> tuple[Bracket, ...]:
         if any(divergence == 0.0 for _, divergence in self.orders):
             same = DominatingPair(np.ones(1), np.ones(1))  # a divergence of 0: both laws are one
             return (Bracket(same, (same,)),)
         knots = self._knots()
         curve = self._curve(knots)
-        return (Bracket(pair_from_curve(knots, curve, curve), ()),)
+        return (Bracket(pair_from_profile(knots, curve, curve), ()),)
 
     def _curve(self, epsilon: Floats) -> Floats:
         """The least bound over all orders at each epsilon >= 0; the bound on the other direction gives one by reversal."""
@@ -70,7 +72,7 @@ class Renyi(StatedMechanism):
         # Where lem:rdp_to_dp reaches the smallest float.
         ends = [value - (_LEAST_LOG + math.log(a)) / (a - 1.0) for a, value in self.orders]
         end = min(max(min(ends), 1e-3), LARGEST_LOSS)
-        return falling_knots(self._curve, end, _FALL, _FAR_FALL)
+        return place_knots(self._curve, end, _FALL, _FAR_FALL)
 
     def renyi_at(self, alpha: ArrayLike) -> Floats:
         """By chords: ``(alpha-1) D_alpha`` is convex in alpha, and 0 at alpha = 1. Infinite beyond the largest order known."""
@@ -89,3 +91,119 @@ def _order(entry: Any) -> tuple[float, float]:
     except (TypeError, ValueError):
         raise ParameterError(f"each order must be a pair (alpha, epsilon), got {format_value(entry)}") from None
     return check_number("alpha", alpha, _ORDER), check_number("epsilon", epsilon, NON_NEGATIVE)
+
+
+_LEAST, _MOST = -700.0, 100.0  # of log s
+_ROUNDS = 60  # of the golden section: the width of the bracket falls by 1e-12
+_GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)
+_ULPS = 8.0 * 2.0**-53
+_LARGEST_LOG = 700.0
+# Neighbours differ by 2%: the loss in an optimum over alpha is of second order in that.
+ORDERS = 1.0 + np.geomspace(1e-3, 1e6, 1050)
+_UP = 1.0 + 1e-12
+
+
+def renyi_to_delta(alpha: float, divergence: float, epsilon: Floats) -> Floats:
+    r"""The greatest delta at each real epsilon that a Renyi divergence of order alpha allows, from above.
+
+    Claim: let ``E_Q X = 1`` and ``E_Q X^alpha <= M = exp((alpha-1) divergence)`` with X = dP/dQ, and ``a = e^epsilon``. If
+    ``c0 - s x + c x^alpha >= (x - a)_+`` for every x >= 0, then ``delta(epsilon) <= c0 - s + c M``. For every s > 0 there is such a curve
+    that touches both branches; the least over s is the greatest delta of all pairs of laws, attained by laws on two outcomes (Asoodeh,
+    Liao, Calmon, Kosut and Sankar 2021). s -> 0 gives lem:rdp_to_dp back, and where ``epsilon <= divergence + log(1 - 1/alpha)`` the
+    least is ``1 - exp(epsilon - divergence)``. Holds when the divergence is an upper bound for the order (P, Q). Label: Renyi, optimal.
+
+    The search for s may only loosen the bound: each s gives one. Proof: docs/derivations/renyi.md.
+    """
+    with np.errstate(all="ignore"):
+        touching = _least(lambda log_s: _touching(alpha, divergence, epsilon, log_s), np.shape(epsilon))
+        bounds = [touching, _one_touching(alpha, divergence, epsilon), _all_counted(alpha, divergence, epsilon)]
+    return np.asarray(np.minimum.reduce(bounds))
+
+
+def _one_touching(alpha: float, divergence: float, epsilon: Floats) -> Floats:
+    """The limit s -> 0, rounded up: lem:rdp_to_dp."""
+    log_limit = (alpha - 1.0) * (divergence - epsilon + np.log1p(-1.0 / alpha)) - np.log(alpha)
+    log_limit += _ULPS * (alpha * (divergence + np.abs(epsilon) + 2.0) + 16.0)
+    return np.where(log_limit < 0.0, np.exp(log_limit), 1.0)  # 1 also where it is too large for a float
+
+
+def _all_counted(alpha: float, divergence: float, epsilon: Floats) -> Floats:
+    """``1 - e^(epsilon - divergence)``, rounded up, where the best set has P-mass 1; 1 elsewhere."""
+    value = -np.expm1(epsilon - divergence) + _ULPS * (1.0 + np.abs(epsilon) + divergence)
+    return np.where(epsilon <= divergence + np.log1p(-1.0 / alpha), np.minimum(value, 1.0), 1.0)
+
+
+def _touching(alpha: float, divergence: float, epsilon: Floats, log_s: Floats) -> Floats:
+    """``c0 - s + c M`` of the curve with slope -s at 0 that touches 0 at x0 and ``x - a`` further on, rounded up.
+
+    With ``r = alpha c`` it is ``s (M r/s - 1 + (alpha-1)(x0 - 1))/alpha`` where ``x0 = (s/r)^(1/(alpha-1))``, and touching both says
+    ``r^(1/(alpha-1)) = ((1+s)^b - s^b)/(a b)`` with ``b = alpha/(alpha-1)``.
+    """
+    power, b = alpha - 1.0, alpha / (alpha - 1.0)
+    one_more = np.logaddexp(0.0, log_s)  # log(1 + s)
+    log_gap = b * one_more + np.log(-np.expm1(-b * np.logaddexp(0.0, -log_s)))
+    log_x0 = log_s / power - log_gap - np.log1p(-1.0 / alpha) + epsilon
+    above = power * (divergence - log_x0)  # log(M r/s)
+    s, x0, high = np.exp(log_s), np.exp(log_x0), np.exp(np.minimum(log_s + above, _LARGEST_LOG))
+    excess = np.where(above < 1.0, s * np.expm1(np.minimum(above, 1.0)), high - s)
+    value = excess + power * s * np.expm1(log_x0)
+    # How far off log(x0) may be moves all else by that much, times the power.
+    off = _ULPS * (b * (one_more + np.abs(log_s) + 2.0) + np.abs(log_gap) + np.abs(epsilon) + 2.0)
+    slack = high * (power * off + _ULPS * (np.abs(above) + power * divergence + np.abs(log_s) + 2.0))
+    slack += s * (power * (x0 + 1.0) * (off + _ULPS) + _ULPS)
+    bound = (value + slack) / alpha
+    # A number too large for a float is no bound.
+    return np.where((log_s + above < _LARGEST_LOG) & np.isfinite(bound), bound, np.inf)
+
+
+def _least(bound: Callable[[Floats], Floats], shape: tuple[int, ...]) -> Floats:
+    """The least value met by a golden section; each value met is a bound."""
+    low, high = np.full(shape, _LEAST), np.full(shape, _MOST)
+    left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+    at_left, at_right = bound(left), bound(right)
+    for _ in range(_ROUNDS):
+        leftward = at_left <= at_right
+        low, high = np.where(leftward, low, left), np.where(leftward, right, high)
+        new = np.where(leftward, high - _GOLDEN * (high - low), low + _GOLDEN * (high - low))
+        at_new = bound(new)
+        left, right = np.where(leftward, new, right), np.where(leftward, left, new)
+        at_left, at_right = np.where(leftward, at_new, at_right), np.where(leftward, at_left, at_new)
+    return np.asarray(np.minimum(at_left, at_right))
+
+
+def lem_rdp_to_dp(rdp: Curve, epsilon: ArrayLike) -> Floats:
+    r"""Delta at each epsilon >= 0 from a Renyi curve.
+
+    Claim, for every order a > 1: ``delta(e) <= exp((a-1)(rdp(a) - e))/a (1 - 1/a)^(a-1)``. The least over a grid of orders is taken.
+
+    Holds when the curve is an upper bound for both orders of the neighbours. Label: lem:rdp_to_dp.
+    """
+    eps = check_array("epsilon", epsilon, NON_NEGATIVE)
+    a, values = _finite(rdp)
+    if len(a) == 0:
+        return np.ones(eps.shape)
+    log_delta = (a - 1.0) * (values - eps[..., None] + np.log1p(-1.0 / a)) - np.log(a)
+    rounding = 4e-16 * a * (values + eps[..., None] + 2.0) + 1e-14
+    return np.asarray(np.exp(np.minimum((log_delta + rounding).min(axis=-1), 0.0)))
+
+
+def lem_rdp_to_dp_epsilon(rdp: Curve, delta: float) -> float:
+    """The least epsilon >= 0 at which :func:`lem_rdp_to_dp`, solved for epsilon order by order, gives delta."""
+    wanted = check_number("delta", delta, OPEN_UNIT)
+    a, values = _finite(rdp)
+    if len(a) == 0:
+        return np.inf
+    epsilon = values + np.log1p(-1.0 / a) - (np.log(wanted) + np.log(a)) / (a - 1.0)
+    return max(float(epsilon.min()) * _UP + 1e-14, 0.0)
+
+
+def _finite(rdp: Curve) -> tuple[Floats, Floats]:
+    values = suffix_minimum(rdp(ORDERS))
+    known = np.isfinite(values)
+    return ORDERS[known], values[known]
+
+
+def suffix_minimum(values: Floats) -> Floats:
+    """At each place the least of the values from there on."""
+    least: Floats = np.minimum.accumulate(values[::-1])[::-1]
+    return least

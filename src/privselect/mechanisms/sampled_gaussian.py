@@ -10,10 +10,10 @@ import numpy as np
 from privselect._util.validation import POSITIVE, parameter, integer_range
 from privselect.errors import ParameterError
 from privselect.mechanisms.base import Mechanism, check_orders
-from privselect.mechanisms.gaussian import CELL, gaussian_bracket
+from privselect.mechanisms.gaussian import CELL_WIDTH, gaussian_bracket
 from privselect.mechanisms.neighbours import REPLACE_ONE
-from privselect.mechanisms.told_apart import told_apart
-from privselect.pairs import Bracket, DominatingPair, pair_from_curve
+from privselect.pairs.from_profile import distinct_indices
+from privselect.pairs import Bracket, DominatingPair, pair_from_profile
 from privselect.text_forms import Spec, register
 
 if TYPE_CHECKING:
@@ -60,15 +60,15 @@ class SampledGaussian(Mechanism):
         """Replacing one record: a sample of fixed size needs a number of records that all neighbours share."""
         return REPLACE_ONE
 
-    def _make_brackets(self) -> tuple[Bracket, ...]:
+    def _make_brackets(self, _accuracy: float, /) -> tuple[Bracket, ...]:
         rate = self.batch_size / self.records
-        base = gaussian_bracket(2.0 / self.noise_multiplier, 0.5 * CELL)
+        base = gaussian_bracket(2.0 / self.noise_multiplier, 0.5 * CELL_WIDTH)
         # At its own losses the curve of the upper pair is the Gaussian's.
         losses = np.append(0.0, base.upper.losses[base.upper.losses > 0.0])
         epsilon = np.log1p(rate * np.expm1(losses)) * _UP
         curve = rate * base.upper.hockey_stick(losses, side=1) * _UP
-        apart = told_apart(epsilon)
-        upper = pair_from_curve(epsilon[apart], curve[apart], curve[apart])
+        apart = distinct_indices(epsilon)
+        upper = pair_from_profile(epsilon[apart], curve[apart], curve[apart])
         (low,) = base.lowers
         # What is done to both laws alike is done to their mixture: the lower pair of the sample comes from that of the base.
         sampled = DominatingPair((1.0 - rate) * low.q + rate * low.p, low.q, rounding=4e-16)

@@ -11,7 +11,7 @@ import numpy as np
 from privselect._util.validation import Range, check_number, check_sequence, format_value
 from privselect.errors import ParameterError
 from privselect.interval import Interval
-from privselect.mechanisms.base import StatedMechanism, plain
+from privselect.mechanisms.base import StatedMechanism, scalar_or_array
 from privselect.pairs import Bracket, bracket_from_points
 from privselect.text_forms import register
 
@@ -32,7 +32,7 @@ class StatedPoints(StatedMechanism):
     def guarantees(self) -> tuple[tuple[float, float], ...]:
         """The points, as stated."""
 
-    def _make_brackets(self) -> tuple[Bracket, ...]:
+    def _make_brackets(self, _accuracy: float, /) -> tuple[Bracket, ...]:
         return (bracket_from_points(self.guarantees()),)
 
     def _epsilon_within(self, delta: Floats, accuracy: float) -> Interval:
@@ -40,7 +40,7 @@ class StatedPoints(StatedMechanism):
         found = StatedMechanism._epsilon_within(self, delta, accuracy)  # noqa: SLF001 - super() does not know a class with slots
         stated = np.minimum.reduce([np.where(delta >= d, e, np.inf) for e, d in self.guarantees()])
         upper = np.minimum(found.upper, stated)
-        return Interval(None if found.lower is None else plain(np.minimum(found.lower, upper)), plain(upper))
+        return Interval(None if found.lower is None else scalar_or_array(np.minimum(found.lower, upper)), scalar_or_array(upper))
 
 
 @register

@@ -1,4 +1,4 @@
-"""Report noisy max: the index of the greatest noisy score, what it leaks, and the mechanism itself."""
+"""Report noisy max: release only the index of the largest noisy score. Accounting and exact sampling."""
 
 from privselect.noisy_max.index_only_noise import Exponential, Gumbel, Noise
 from privselect.noisy_max.log_concave import LogConcave

@@ -1,4 +1,4 @@
-"""Noise that is fit for choosing an index and nothing else: released on its own it would tell too much."""
+"""Noise distributions that are private for the index of the largest score only, not for a noisy score itself."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SCALES = Range(1.0 / LARGEST_LOSS, math.inf)
 
 @dataclass(frozen=True, slots=True)
 class Noise(Spec):
-    """Noise on scores of which one record changes each by at most 1."""
+    """Base class of noise on scores that one record changes by at most 1 each."""
 
     neighbours: str = field(default=ANY, kw_only=True)
 
@@ -27,7 +27,10 @@ class Noise(Spec):
 @register
 @dataclass(frozen=True, slots=True)
 class Gumbel(Noise):
-    """Density ``exp(-z - exp(-z))`` with ``z = x/scale``: index i wins with chance proportional to ``exp(score_i/scale)``."""
+    """Gumbel noise, with density ``exp(-z - exp(-z))``, ``z = x/scale``: the exponential mechanism.
+
+    Index i wins with probability proportional to ``exp(score_i/scale)``.
+    """
 
     text_name = "gumbel"
 
@@ -37,7 +40,7 @@ class Gumbel(Noise):
 @register
 @dataclass(frozen=True, slots=True)
 class Exponential(Noise):
-    """Density ``exp(-x/scale)/scale`` for x >= 0: the winner is that of permute-and-flip (McKenna and Sheldon 2020)."""
+    """Exponential noise, with density ``exp(-x/scale)/scale`` for x >= 0: permute-and-flip (McKenna and Sheldon 2020)."""
 
     text_name = "exponential"
 

@@ -1,4 +1,4 @@
-"""Scores as exact numbers: one vector or a batch of them. What is wrong with them is said without showing any."""
+"""Scores as exact numbers, one vector or a batch. Error messages never show a score."""
 
 from __future__ import annotations
 
@@ -18,73 +18,76 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-_EXACT = 2.0**53  # whole numbers below this are floats
-FAR = -1e200  # where a score lies further below the greatest, this is told: it is above the truth
-FAR_WHOLE = -(2.0**50)
-_PLAIN_UNITS = (1e-250, 1e100)  # in which a difference beyond all floats is far below
+_EXACT = 2.0**53  # integers below this are exact floats
+LOWEST_GAP = -1e200  # scores further below the largest get this gap, which is an upper bound
+LOWEST_INTEGER_GAP = -(2.0**50)
+_FLOAT_UNITS = (1e-250, 1e100)  # in these units, a difference that overflows is far below
 _ALLOWED = "a vector of finite numbers, or a batch of such vectors of one length"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Scores:
-    """A batch of vectors: as floats where these are the very numbers, as Python's exact numbers otherwise. Secret: no repr."""
+    """A batch of vectors: floats if these are exact, otherwise Python's exact numbers. Secret, so it has no repr."""
 
     values: NDArray[Any]
 
     @property
-    def plain(self) -> bool:
-        """Whether they are floats."""
+    def is_float(self) -> bool:
+        """Whether the scores are stored as floats."""
         return self.values.dtype == np.float64
 
     def exact(self, row: int, column: int) -> Fraction:
-        """One score."""
+        """Return one score as a fraction."""
         return Fraction(self.values[row, column])
 
-    def part(self, rows: slice) -> Scores:
-        """Some of the vectors."""
+    def select(self, rows: slice) -> Scores:
+        """Return some of the vectors."""
         return Scores(self.values[rows])
 
     def gaps(self, unit: Fraction) -> Floats:
-        """How far each score lies from the greatest of its vector, in units, right to 2^-51 of itself; at least ``FAR``."""
+        """Return each score minus the largest of its vector, in units.
+
+        The relative error is at most 2^-51, and gaps are at least ``LOWEST_GAP``.
+        """
         near = _as_float(unit)
-        if not self.plain or not _PLAIN_UNITS[0] < near < _PLAIN_UNITS[1]:
-            return self._gaps_one_by_one(unit, FAR)
+        if not self.is_float or not _FLOAT_UNITS[0] < near < _FLOAT_UNITS[1]:
+            return self._exact_gaps(unit, LOWEST_GAP)
         with np.errstate(over="ignore", under="ignore"):
-            return np.asarray(np.maximum((self.values - self.values.max(axis=1, keepdims=True)) / near, FAR))
+            return np.asarray(np.maximum((self.values - self.values.max(axis=1, keepdims=True)) / near, LOWEST_GAP))
 
-    def whole_gaps(self, unit: Fraction) -> Floats:
-        """The same where all scores are whole multiples of the unit: without rounding, and at least ``FAR_WHOLE``."""
+    def integer_gaps(self, unit: Fraction) -> Floats:
+        """Return the gaps without rounding, at least ``LOWEST_INTEGER_GAP``; raise if a score is not an integer multiple of the unit."""
         near = _as_float(unit)
-        if self.plain and near == unit and np.all(np.abs(self.values) < near * _EXACT):
-            if np.any(np.fmod(self.values, near)):  # fmod is exact, and so is a quotient that is a whole number
-                raise _not_whole(unit)
+        if self.is_float and near == unit and np.all(np.abs(self.values) < near * _EXACT):
+            if np.any(np.fmod(self.values, near)):  # fmod is exact, and so is an integer quotient
+                raise _not_multiples(unit)
             steps = self.values / near
-            return np.asarray(np.maximum(steps - steps.max(axis=1, keepdims=True), FAR_WHOLE))
+            return np.asarray(np.maximum(steps - steps.max(axis=1, keepdims=True), LOWEST_INTEGER_GAP))
         if any((Fraction(value) / unit).denominator != 1 for value in self.values.flat):
-            raise _not_whole(unit)
-        return self._gaps_one_by_one(unit, FAR_WHOLE)
+            raise _not_multiples(unit)
+        return self._exact_gaps(unit, LOWEST_INTEGER_GAP)
 
-    def _gaps_one_by_one(self, unit: Fraction, far: float) -> Floats:
+    def _exact_gaps(self, unit: Fraction, lowest: float) -> Floats:
         gaps = np.empty(self.values.shape)
         for row, vector in enumerate(self.values):
             exact = [Fraction(value) for value in vector]
             top = max(exact)
-            gaps[row] = [float(max((value - top) / unit, Fraction(far))) for value in exact]
+            gaps[row] = [float(max((value - top) / unit, Fraction(lowest))) for value in exact]
         return gaps
 
 
-def _not_whole(unit: Fraction) -> ParameterError:
+def _not_multiples(unit: Fraction) -> ParameterError:
     return ParameterError(
-        "discrete noise needs `scores` that are whole multiples of the sensitivity, got some that are not "
-        f"(a float is the number that it is: 0.3 is no multiple of 0.1; the sensitivity is {format_value(unit)})"
+        "`scores` must be integer multiples of the sensitivity for discrete noise, got other values. "
+        f"A float has its exact binary value: 0.3 is not a multiple of 0.1. The sensitivity is {format_value(unit)}."
     )
 
 
 def read_scores(given: Any, name: str = "scores") -> tuple[Scores, bool]:
-    """The scores, and whether they are a single vector."""
+    """Return the scores, and whether they are a single vector."""
     try:
         values = _read(given)
-    except _UnreadableError as problem:  # which says what is wrong, and shows no score
+    except _UnreadableError as problem:  # its text shows no score
         raise ParameterError(f"`{name}` must be {_ALLOWED}, got {problem}") from None
     single = values.ndim == 1
     if values.ndim not in {1, 2} or (single and not values.size) or not values.shape[-1]:
@@ -93,11 +96,11 @@ def read_scores(given: Any, name: str = "scores") -> tuple[Scores, bool]:
 
 
 class _UnreadableError(Exception):
-    """What is wrong with the scores."""
+    """The scores cannot be read; the text is the reason."""
 
 
 def has_mask(given: Any) -> bool:
-    """Whether it is a masked array, or a list of them: numpy would drop the mask and count what it hides."""
+    """Return whether ``given`` is or contains a masked array. numpy would drop the mask and use the hidden values."""
     parts = given if isinstance(given, list | tuple) else [given]
     return any(isinstance(part, np.ma.MaskedArray) for part in parts)
 
@@ -106,10 +109,10 @@ def _read(given: Any) -> NDArray[Any]:
     if has_mask(given):
         raise _UnreadableError("a masked array")
     try:
-        # A list is not handed to numpy as it is: it would make floats of whole numbers that are none, and numbers of True and False.
+        # As objects: numpy would round large integers in a list to floats, and turn True and False into numbers.
         array = np.asarray(given) if hasattr(given, "__array__") else np.asarray(given, dtype=object)
     except (TypeError, ValueError, OverflowError):
-        raise _UnreadableError("something else") from None
+        raise _UnreadableError("another kind of value") from None
     if array.dtype.kind in "iuf" and array.dtype.itemsize <= 8:
         floats = array.astype(np.float64)
         exact = array.dtype.kind == "f" or bool(np.all(np.abs(floats) < _EXACT))
@@ -135,7 +138,7 @@ def _read_objects(array: NDArray[Any]) -> NDArray[Any]:
 
 def _finite(floats: Floats) -> Floats:
     if not np.isfinite(floats).all():
-        raise _UnreadableError("one that is NaN or infinite")
+        raise _UnreadableError("an entry that is NaN or infinite")
     return floats
 
 
@@ -144,7 +147,7 @@ def _exact(entry: Any) -> Fraction:
         raise _UnreadableError(f"an entry of type {type(entry).__name__}")
     exact = _exact_if_finite(entry)
     if exact is None:
-        raise _UnreadableError("one that is NaN, infinite or beyond 1000 digits")
+        raise _UnreadableError("an entry that is NaN, infinite or beyond 1000 digits")
     return exact
 
 
@@ -154,16 +157,16 @@ def _exact_if_finite(entry: Real | Decimal) -> Fraction | None:
             return Fraction(int(entry.numerator), int(entry.denominator))
         if isinstance(entry, Decimal):
             return check_fraction("scores", entry)
-        return Fraction(*entry.as_integer_ratio())  # type: ignore[attr-defined]  # as floats of every size have it
-    except (ValueError, OverflowError):  # NaN; infinity. It ends here: its text may show the score, and a context would keep it.
+        return Fraction(*entry.as_integer_ratio())  # type: ignore[attr-defined]  # floats of every size have it
+    except (ValueError, OverflowError):  # NaN or infinity. Not chained: the error's text or context may show the score.
         return None
 
 
 def read_sensitivity(given: Any) -> Fraction:
-    """A positive number. A float is read as itself or as the decimal that it is written as, whichever is greater: the sound side."""
+    """Return a positive number. A float counts as its binary value or its decimal text, whichever is larger: the safe side."""
     exact = check_fraction("sensitivity", given)
     number = given[()] if isinstance(given, np.ndarray) else given
-    if isinstance(number, float | np.floating):  # a long double too: as a float it could be less
+    if isinstance(number, float | np.floating):  # including long double, which could be smaller as a float
         exact = max(exact, Fraction(*number.as_integer_ratio()))
     if exact <= 0:
         raise ParameterError(f"`sensitivity` must be in (0, inf), got {format_value(given)}")

@@ -1,4 +1,4 @@
-"""The discrete dominating pair (P, P'): hockey stick, trade-off functions, reversal."""
+"""Discrete dominating pair (P, P'): hockey stick, trade-off functions, Renyi divergence, reversal."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from privselect._util.validation import Range, check_array
 from privselect.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -16,20 +17,20 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 _UNIT_ROUNDOFF = 2.0**-53
-_SUM_TOLERANCE = 1e-9  # a pair whose masses are further from 1 than this was not meant to be one
-_LARGEST_LOG = 700.0  # of a float, with room
+_SUM_TOLERANCE = 1e-9  # a sum of masses further from 1 than this is an input error
+_LARGEST_LOG = 700.0  # exp of this is a float, with room to spare
 _LOSS_ROUNDING = 4e-13  # of log(p/q), for any two positive floats
 
 
 @dataclass(frozen=True, eq=False)
 class DominatingPair:
-    """Two laws on finitely many outcomes, sorted by ascending loss ``log(p/q)``.
+    """Two distributions P and P' on finitely many outcomes, sorted by ascending loss ``log(p/q)``.
 
-    ``p`` and ``q`` are the masses of the outcomes that both laws can give, ``p_only`` the mass of the first law that
-    the second cannot give (infinite loss), ``q_only`` the mass of the second that the first cannot give.
+    ``p`` and ``q`` are the masses of outcomes that are possible under both. ``p_only`` is the mass of P that is impossible under P'
+    (infinite loss), ``q_only`` the mass of P' that is impossible under P.
 
-    Sums run over positive terms only, so each is right to a relative ``len(p) * 2^-53``; :meth:`hockey_stick` can add
-    that allowance on either side. Masses that are known less well, to a relative ``rounding``, have it added to the allowance.
+    Sums have positive terms only, so their relative error is at most ``len(p) * 2^-53``. :meth:`hockey_stick` can add this error
+    on either side. ``rounding`` is the relative error of the masses themselves, and is added to it.
     """
 
     p: Floats
@@ -39,7 +40,7 @@ class DominatingPair:
     rounding: float = 0.0
 
     def __post_init__(self) -> None:
-        # A mass that is no number would compare as small, and pass for privacy.
+        # A NaN mass would compare as small, which would look like privacy.
         for name in ("p", "q"):
             masses = getattr(self, name)
             if not (np.all(masses > 0.0) and np.all(masses < np.inf)):
@@ -50,9 +51,9 @@ class DominatingPair:
 
     @classmethod
     def from_masses(cls, p: ArrayLike, q: ArrayLike) -> DominatingPair:
-        """The pair of two probability vectors over the same outcomes, in any order, zeros allowed.
+        """Return the pair of two probability vectors over the same outcomes, in any order, zeros allowed.
 
-        Mass that is missing from a sum of 1, beyond rounding, is taken as an outcome that the other law cannot give.
+        Mass missing from a sum of 1, beyond rounding, counts as an outcome that is impossible under the other distribution.
         """
         first, second = np.asarray(p, dtype=np.float64), np.asarray(q, dtype=np.float64)
         if first.ndim != 1 or first.shape != second.shape:
@@ -70,18 +71,18 @@ class DominatingPair:
     @cached_property
     def losses(self) -> Floats:
         """``log(p/q)`` of each outcome, ascending."""
-        # Outcomes sorted by another route may be out of order in the last digit.
+        # Outcomes sorted by a differently rounded loss may be out of order in the last digit.
         return np.maximum.accumulate(np.log(self.p) - np.log(self.q))
 
     @cached_property
     def reverse(self) -> DominatingPair:
-        """The pair with its two laws exchanged."""
+        """The pair with its two distributions exchanged."""
         return DominatingPair(self.q[::-1], self.p[::-1], self.q_only, self.p_only, self.rounding)
 
     @cached_property
     def relative_rounding(self) -> float:
-        """Bound on the relative rounding of any of this pair's sums, and of the masses themselves."""
-        # An error of all masses moves both terms of a difference.
+        """Bound on the relative error of the masses and of any sum of them."""
+        # An error of the masses changes both terms of a difference.
         return (4 * len(self.p) + 64) * _UNIT_ROUNDOFF + 2.0 * self.rounding
 
     @cached_property
@@ -91,44 +92,44 @@ class DominatingPair:
         return p_tail, q_tail
 
     def hockey_stick(self, epsilon: ArrayLike, *, side: int = 0) -> Floats:
-        """``sum (p - e^epsilon q)_+`` at every real epsilon; ``side`` +1 or -1 rounds it outward, up or down."""
+        """Return ``sum (p - e^epsilon q)_+`` for every real epsilon; ``side`` 1 rounds it up, -1 down."""
         eps = np.asarray(epsilon, dtype=np.float64)
         p_tail, q_tail = self._tails
         first = np.searchsorted(self.losses, eps, side="right")
         p_above, q_above = p_tail[first], q_tail[first]
-        # Where no outcome counts, e^epsilon may overflow: the product is 0, not inf * 0. Losses of a denormal mass reach 745.
+        # If no outcome counts, e^epsilon may overflow: the product must be 0, not inf * 0. Losses of subnormal masses reach 745.
         counted = np.where(q_above > 0, eps, 0.0)
         value = (
             p_above - np.exp(np.minimum(counted, _LARGEST_LOG)) * q_above * np.exp(np.maximum(counted - _LARGEST_LOG, 0.0)) + self.p_only
         )
         if side:
-            # An outcome whose loss is epsilon to within rounding may fall on either side.
+            # An outcome whose loss equals epsilon up to rounding may be counted or not.
             near = np.searchsorted(self.losses, eps - _LOSS_ROUNDING, side="right")
             value = value + side * (self.relative_rounding + _LOSS_ROUNDING) * (p_tail[near] + self.p_only)
-            # The least floats have no room for that share of themselves.
+            # For the smallest floats that relative error rounds to 0.
             value = np.where(value > 0.0, np.nextafter(value, side), value)
         return np.asarray(np.clip(value, 0.0, 1.0))
 
     @cached_property
     def high_nodes(self) -> tuple[Floats, Floats]:
-        """Vertices ``(y, k(y))`` of k, from the outcomes of highest loss down; the first cell is the infinite loss."""
+        """Vertices ``(y, k(y))`` of k, by descending loss; the first cell is the infinite loss."""
         y = np.cumsum(np.concatenate([[0.0, self.p_only], self.p[::-1]]))
         k = np.cumsum(np.concatenate([[0.0, 0.0], self.q[::-1]]))
         return y, k
 
     @cached_property
     def low_nodes(self) -> tuple[Floats, Floats]:
-        """Vertices ``(x, g(x))`` of g, from the outcomes of lowest loss up."""
+        """Vertices ``(x, g(x))`` of g, by ascending loss."""
         x = np.cumsum(np.concatenate([[0.0], self.p]))
         g = np.cumsum(np.concatenate([[self.q_only], self.q]))
         return x, g
 
     def g(self, x: ArrayLike) -> Floats:
-        """``max{P'(T) : P(T) = x}``: concave, made of the outcomes of lowest loss."""
+        """Return ``max{P'(T) : P(T) = x}``: concave, attained by the outcomes of lowest loss."""
         return np.minimum(np.interp(np.asarray(x, dtype=np.float64), *self.low_nodes), 1.0)
 
     def k(self, y: ArrayLike) -> Floats:
-        """``min{P'(T) : P(T) = y} = 1 - g(1-y)``: convex, made of the outcomes of highest loss."""
+        """Return ``min{P'(T) : P(T) = y} = 1 - g(1-y)``: convex, attained by the outcomes of highest loss."""
         return np.minimum(np.interp(np.asarray(y, dtype=np.float64), *self.high_nodes), 1.0)
 
     @cached_property
@@ -140,23 +141,66 @@ class DominatingPair:
         return self.hockey_stick(self.losses, side=-1)
 
     def epsilon_at(self, delta: ArrayLike, *, side: int) -> Floats:
-        """The least epsilon >= 0 with ``hockey_stick(epsilon, side=side) <= delta``; infinite where none is.
+        """Return the smallest epsilon >= 0 with ``hockey_stick(epsilon, side=side) <= delta``, or infinity if there is none.
 
         Between two losses the hockey stick is linear in e^epsilon, so no search is needed.
         """
-        wanted = np.asarray(delta, dtype=np.float64)
+        target = np.asarray(delta, dtype=np.float64)
         p_tail, q_tail = self._tails
-        # Values fall with the loss; the first loss at which they are small enough ends the segment to solve on.
+        # Values fall with the loss: the segment to solve on ends at the first loss with a small enough value.
         at_losses = self._above_losses if side > 0 else self._below_losses
-        first = np.searchsorted(-at_losses, -wanted, side="left")
+        first = np.searchsorted(-at_losses, -target, side="left")
         p_above = (p_tail[first] + self.p_only) * (1.0 + side * (self.relative_rounding + _LOSS_ROUNDING))
         with np.errstate(divide="ignore", invalid="ignore"):
-            epsilon = np.log(np.maximum(p_above - wanted, 0.0)) - np.log(q_tail[first])
-        # Past every loss only the infinite one is left, and the rounding of the last: that is 0 from the last loss on.
+            epsilon = np.log(np.maximum(p_above - target, 0.0)) - np.log(q_tail[first])
+        # Past every finite loss only the infinite one counts, plus the rounding of the last finite one.
         end = np.append(self.losses, self.losses[-1] + _LOSS_ROUNDING if len(self.losses) else 0.0)
-        beyond = np.where(p_above <= wanted, end[-1], np.inf)
-        # Rounding may put the solution beyond the segment's end, where the value is known to be small enough, or before its start,
-        # where it is known to be too large: there the outcome of that very loss may still count.
+        beyond = np.where(p_above <= target, end[-1], np.inf)
+        # Rounding may put the solution past the end of the segment, whose value is known to be small enough, or before its start,
+        # whose value is known to be too large: the outcome at that loss may still count.
         start = np.append(-np.inf, self.losses)[first] + (_LOSS_ROUNDING if side > 0 else 0.0)
         epsilon = np.where(first < len(self.losses), np.minimum(np.maximum(epsilon, start), end[first]), beyond)
         return np.asarray(np.maximum(epsilon, 0.0))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bracket:
+    """Bounds on one ordered pair of a mechanism: ``upper`` dominates it, and it dominates each of ``lowers``.
+
+    ``direction`` is the order of the neighbours: "remove", "add", or "both" if the two profiles are equal.
+    If ``lowers`` is empty, no lower bound is proved.
+    """
+
+    upper: DominatingPair
+    lowers: tuple[DominatingPair, ...]
+    direction: str = "both"
+
+    @property
+    def reverse(self) -> Bracket:
+        """Bracket of the reverse order of the neighbours."""
+        names = {"remove": "add", "add": "remove"}
+        return Bracket(self.upper.reverse, tuple(low.reverse for low in self.lowers), names.get(self.direction, self.direction))
+
+
+_ORDERS = Range(1.0, np.inf, low_open=True)
+_CHUNK_SIZE = 2_000_000  # floats in memory at once
+
+
+def renyi_of_pair(pair: DominatingPair, alpha: ArrayLike) -> Floats:
+    """Return ``D_alpha(P||P') = log(sum p^alpha q^(1-alpha))/(alpha-1)``, rounded up; infinite if ``p_only`` is positive."""
+    orders = check_array("alpha", alpha, _ORDERS)
+    if pair.p_only > 0.0:
+        return np.full(orders.shape, np.inf)
+    flat = orders.reshape(-1)
+    log_p, losses = np.log(pair.p), pair.losses
+    size = max(_CHUNK_SIZE // len(log_p), 1)
+    sums = np.empty(len(flat))
+    for start in range(0, len(flat), size):
+        power = flat[start : start + size, None] - 1.0
+        terms = log_p + power * losses
+        top = terms.max(axis=1)
+        with np.errstate(under="ignore"):
+            sums[start : start + size] = top + np.log(np.exp(terms - top[:, None]).sum(axis=1))
+    # Masses and losses have the pair's rounding, exponents a few units of their largest term (|log p| < 746).
+    rounding = (2.0 * flat + 1.0) * pair.relative_rounding + 1e-12 * flat
+    return np.maximum((sums + rounding) / (flat - 1.0), 0.0).reshape(orders.shape)

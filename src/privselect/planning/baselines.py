@@ -1,4 +1,4 @@
-"""What the other bounds would have forced: each solved for in the same way, from the exact solution on."""
+"""The value that each other bound needs to meet the same budget, solved for in the same way as the exact one."""
 
 from __future__ import annotations
 
@@ -11,84 +11,87 @@ from privselect.noisy_max import NoisyMax
 from privselect.noisy_max.accounting.bounds import BOUNDS
 from privselect.open_spec import OpenSpec
 from privselect.pairs.compose import ACCURACY
-from privselect.planning.search.budget_search import AnythingMeetsItError, NothingMeetsItError, Search
-from privselect.selection.compare import composed_runs, paper, released_epsilon, renyi
+from privselect.planning.search import BudgetSearch, InfeasibleError, UnconstrainedError
+from privselect.selection.compare import composed_epsilon, composition_runs, paper_bound, renyi_bound
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from privselect.planning.open_problem import Question
-    from privselect.planning.search.search_range import Axis
+    from privselect.planning.open_problem import OpenProblem, SearchRange
 
-SELECTION = ("paper", "renyi", "composition")
-NOISY_MAX = ("paper", "renyi", "full_release")
-_NARROW = 1e-3  # these are only shown
+SELECTION_BASELINES = ("paper", "renyi", "composition")
+NOISY_MAX_BASELINES = ("paper", "renyi", "full_release")
+_TOLERANCE = 1e-3  # baselines are for display only
 
 
-def instead(asked: Question, search: Search, value: float, delta: float) -> tuple[dict[str, float | None], dict[str, str]]:
-    """The value that each other bound would have forced in place of ``value``, None where it gives none; and notes that say why."""
+def solve_baselines(
+    problem: OpenProblem, search: BudgetSearch, value: float, delta: float
+) -> tuple[dict[str, float | None], dict[str, str]]:
+    """Return the value that each other bound needs in place of ``value`` (None if there is none), and notes with the reasons."""
     found: dict[str, float | None] = {}
     notes: dict[str, str] = {}
-    # A mechanism that changes from step to step is composed anew each time; one that stays is not.
-    accuracy = _NARROW if isinstance(asked.mechanism, OpenSpec) else ACCURACY
-    for name in _names(asked, value):
-        bound = _bound(asked, name, delta, accuracy)
-        other = Search(bound, _axis(asked, name, search.axis), search.budget, accuracy, _NARROW, to_the_last=False)
+    # A mechanism that changes from step to step has to be composed at each step; a fixed one is composed once.
+    accuracy = _TOLERANCE if isinstance(problem.mechanism, OpenSpec) else ACCURACY
+    for name in _names(problem, value):
+        bound = _bound(problem, name, delta, accuracy)
+        range_ = _search_range(problem, name, search.search_range)
+        other = BudgetSearch(bound, range_, search.budget, accuracy, _TOLERANCE, exact_integers=False)
         try:
-            found[name] = other.solve(_start_for(asked, name, search, value), search.elasticity)
+            found[name] = other.solve(_start(problem, name, search, value), search.elasticity)
         except NotCoveredError as reason:
             found[name], notes[name] = None, str(reason)
-        except NothingMeetsItError as error:
+        except InfeasibleError as error:
             found[name], notes[name] = None, f"nothing meets the budget, not {error}"
-        except AnythingMeetsItError as error:
+        except UnconstrainedError as error:
             found[name], notes[name] = None, f"no limit within the range searched, {error} meets the budget"
         except ParameterError as error:
-            found[name], notes[name] = None, f"no answer: {error}"
+            found[name], notes[name] = None, f"no solution: {error}"
     return found, notes
 
 
-def _names(asked: Question, value: float) -> tuple[str, ...]:
-    if asked.count is not None:
-        return SELECTION
-    return NOISY_MAX if isinstance(asked.whole(value), NoisyMax) else ()
+def _names(problem: OpenProblem, value: float) -> tuple[str, ...]:
+    if problem.count is not None:
+        return SELECTION_BASELINES
+    return NOISY_MAX_BASELINES if isinstance(problem.selection(value), NoisyMax) else ()
 
 
-def _axis(asked: Question, name: str, axis: Axis) -> Axis:
-    if name == "composition" and asked.hole.parameter == "mean":
-        return dataclasses.replace(axis, whole=True, safest=max(axis.safest, 1))  # so many runs
-    return axis
+def _search_range(problem: OpenProblem, name: str, search_range: SearchRange) -> SearchRange:
+    if name == "composition" and problem.unknown.parameter == "mean":
+        return dataclasses.replace(search_range, integer=True, safest=max(search_range.safest, 1))  # a number of runs
+    return search_range
 
 
-def _start_for(asked: Question, name: str, search: Search, value: float) -> float:
-    """The exact solution; for a mechanism released many times, about where it costs as much: epsilon grows with the root of the runs."""
-    count = asked.parts(value)[1]
-    if name != "composition" or count is None or not isinstance(asked.mechanism, OpenSpec):
+def _start(problem: OpenProblem, name: str, search: BudgetSearch, value: float) -> float:
+    """Return the exact solution; for full composition a larger one, because epsilon grows with the root of the number of runs."""
+    count = problem.parts(value)[1]
+    if name != "composition" or count is None or not isinstance(problem.mechanism, OpenSpec):
         return value
-    grown = max(0.5 * math.sqrt(composed_runs(count)), 1.0)
-    return search.axis.value(search.axis.place(value) + search.axis.towards_safe * math.log(grown) / search.elasticity)
+    grown = max(0.5 * math.sqrt(composition_runs(count)), 1.0)
+    range_ = search.search_range
+    return range_.from_log(range_.to_log(value) + range_.safe_direction * math.log(grown) / search.elasticity)
 
 
-def _bound(asked: Question, name: str, delta: float, accuracy: float) -> Callable[[float], float]:
+def _bound(problem: OpenProblem, name: str, delta: float, accuracy: float) -> Callable[[float], float]:
     def bound(value: float) -> float:
-        mechanism, count = asked.parts(value)
+        mechanism, count = problem.parts(value)
         if count is None:
-            return _of_noisy_max(mechanism, name, delta)
+            return _noisy_max_bound(mechanism, name, delta)
         if name == "paper":
-            return paper(mechanism, count, delta, accuracy)
+            return paper_bound(mechanism, count, delta, accuracy)
         if name == "renyi":
-            return renyi(mechanism, count, delta, accuracy)
+            return renyi_bound(mechanism, count, delta, accuracy)
         try:
-            return released_epsilon(mechanism, composed_runs(count), delta, accuracy)
-        except NotCoveredError:  # so many runs that it is not worth computing
+            return composed_epsilon(mechanism, composition_runs(count), delta, accuracy)
+        except NotCoveredError:  # too many runs to compose: far above any budget
             return math.inf
 
     return bound
 
 
-def _of_noisy_max(mechanism: object, name: str, delta: float) -> float:
+def _noisy_max_bound(mechanism: object, name: str, delta: float) -> float:
     if not isinstance(mechanism, NoisyMax):
         raise NotCoveredError("one trial alone: no law of K was given")
-    if name == "full_release" and mechanism.account.alone is None:
-        raise NotCoveredError("this noise is not fit for the release of scores, whatever its scale")
+    if name == "full_release" and mechanism.accounting.single_release is None:
+        raise NotCoveredError("this noise does not protect a release of all scores, at any scale")
     bound = BOUNDS[name](mechanism, delta)
     return math.inf if bound is None else bound

@@ -1,112 +1,226 @@
-"""What is asked: a mechanism and a law of K with exactly one number left open between them."""
+"""A mechanism and a law of K with one open parameter, and the range in which the parameter is searched."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any
 
-from privselect._util.validation import format_value
+from privselect._util.validation import ACCURACY_RANGE, REAL, check_number, format_value
 from privselect.counts.base import Count
-from privselect.errors import ParameterError, TextFormError
+from privselect.errors import ParameterError
 from privselect.mechanisms.base import Mechanism
 from privselect.open_spec import OpenParameter, OpenSpec
-from privselect.planning.search.search_range import Axis, axis_of
-from privselect.selection import Selection
-from privselect.text_forms import parse
+from privselect.selection.selection import selection_of
+from privselect.text_forms import read_spec, write_value
 
-Parts = tuple[Mechanism, Count | None]
-_FINEST = 1e-6  # of a logarithm: how near to the end of what is allowed a search may come
+_FINEST = 1e-6  # of a logarithm: accuracy of the ends of a search range
+_FAR = math.log(1000.0)  # a given starting value further than this from the default one is ignored
+
+# Ends of a search range for parameters whose own range has none, or ends at 0.
+_SMALLEST, _LARGEST = 1e-9, 1e6
+_SMALLEST_OF = {"sigma": 1e-3, "noise_multiplier": 1e-3, "mu": 1e-6, "delta": 1e-100}
+_DIGITS = 7  # solved numbers are rounded to this many digits, because people read and type them
+
+# Typical values: a search is faster from a near start and converges from any.
+_STARTS = {
+    "noise_multiplier": 1.5,
+    "sigma": 4.0,
+    "scale": 4.0,
+    "steps": 2000,
+    "times": 4,
+    "rounds": 50,
+    "m": 100,
+    "changes": 2,
+    "sampling_probability": 0.01,
+    "batch_size": 256,
+    "records": 50_000,
+    "epsilon": 0.5,
+    "delta": 1e-8,
+    "mu": 0.3,
+    "mean": 30.0,
+    "gamma": 1.0 / 30.0,
+    "n": 30,
+    "k": 4,
+    "p": 0.5,
+    "eta": 0.5,
+}
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """A mechanism and a law of K (None: one trial), one of them a sketch."""
+class SearchRange:
+    """The values of a parameter that a search may try, from the ``safest`` to the ``riskiest``."""
+
+    name: str
+    safest: float
+    riskiest: float
+    start: float
+    integer: bool
+    shift: float = 0.0
+
+    @property
+    def safe_direction(self) -> int:
+        """1 if larger values are safer, -1 if smaller values are."""
+        return 1 if self.safest > self.riskiest else -1
+
+    def to_log(self, value: float) -> float:
+        """Return the logarithmic coordinate of a value: equal steps are equal factors."""
+        return math.log(value + self.shift)
+
+    def from_log(self, log_value: float) -> float:
+        """Return the value at a logarithmic coordinate, rounded to the safe side."""
+        return self.round_safely(math.exp(min(log_value, 700.0)) - self.shift)
+
+    def round_safely(self, raw: float) -> float:
+        """Clip a value to the range and round it to the safe side."""
+        low, high = sorted((self.safest, self.riskiest))
+        inside = min(max(raw, low), high)
+        if self.integer:
+            near = round(inside)
+            if abs(inside - near) < 1e-9 * abs(inside):  # rounding error of the logarithm
+                return near
+            return math.ceil(inside) if self.safe_direction > 0 else math.floor(inside)
+        rounding = ROUND_CEILING if self.safe_direction > 0 else ROUND_FLOOR
+        rounded = float(Context(prec=_DIGITS, rounding=rounding).create_decimal(Decimal(repr(inside))))
+        return min(max(rounded, low), high)
+
+    def riskier(self, value: float) -> float:
+        """Return the neighbouring integer that leaks more."""
+        return value - self.safe_direction
+
+    def format(self, value: float) -> str:
+        """Return ``name = value`` as text."""
+        return f"{self.name} = {write_value(value)}"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenProblem:
+    """A mechanism and a law of K (None: one trial); exactly one of them has an open parameter."""
 
     mechanism: Mechanism | OpenSpec
     count: Count | OpenSpec | None
-    hole: OpenParameter
+    unknown: OpenParameter
 
-    def parts(self, value: float) -> Parts:
-        """Both, with ``value`` in place of the unknown."""
+    def parts(self, value: float) -> tuple[Mechanism, Count | None]:
+        """Return the mechanism and the law of K with ``value`` for the open parameter."""
         return _filled(self.mechanism, value), _filled(self.count, value)
 
-    def whole(self, value: float) -> Mechanism:
-        """The winner of that many trials, or the mechanism alone, with ``value`` in place of the unknown."""
-        return together(*self.parts(value))
+    def selection(self, value: float) -> Mechanism:
+        """Return the selection (or the mechanism, without a law of K) with ``value`` for the open parameter."""
+        return selection_of(*self.parts(value))
 
-    def axis(self) -> Axis:
-        """Where the unknown may be looked for: what its own range and the other parameters allow."""
-        axis = axis_of(self.hole)
-        start = next((value for value in (axis.start, axis.safest, axis.last) if self._refuses(value) is None), None)
+    def parts_at_default(self) -> tuple[Mechanism, Count | None]:
+        """Return the mechanism and the law of K with the open parameter at its default, such as no cap."""
+        return _without_unknowns(self.mechanism), _without_unknowns(self.count)
+
+    def search_range(self) -> SearchRange:
+        """Return the values that the parameter's own range and the other parameters allow."""
+        initial = _initial_range(self.unknown)
+        start = next((value for value in (initial.start, initial.safest, initial.riskiest) if self._is_allowed(value)), None)
         if start is None:
-            self.parts(axis.start)  # refuses: another parameter is out of its range
-            start = axis.start
-        return replace(axis, start=start, safest=self._end(axis, start, axis.safest), last=self._end(axis, start, axis.last))
+            self.parts(initial.start)  # raises the error: another parameter is out of its range
+            start = initial.start
+        safest, riskiest = (self._allowed_end(initial, start, end) for end in (initial.safest, initial.riskiest))
+        return replace(initial, start=start, safest=safest, riskiest=riskiest)
 
-    def _end(self, axis: Axis, start: float, end: float) -> float:
-        """``end``, or as far towards it as the law or mechanism can be."""
-        inside, outside = axis.place(start), axis.place(end)
-        if self._refuses(end) is None:
+    def _allowed_end(self, initial: SearchRange, start: float, end: float) -> float:
+        """Return ``end`` if it is allowed, else the allowed value nearest to it, by bisection from ``start``."""
+        inside, outside = initial.to_log(start), initial.to_log(end)
+        if self._is_allowed(end):
             return end
         while abs(outside - inside) > _FINEST:
             middle = 0.5 * (inside + outside)
-            inside, outside = (middle, outside) if self._refuses(axis.value(middle)) is None else (inside, middle)
-        return axis.value(inside)
+            inside, outside = (middle, outside) if self._is_allowed(initial.from_log(middle)) else (inside, middle)
+        return initial.from_log(inside)
 
-    def _refuses(self, value: float) -> ParameterError | None:
+    def _is_allowed(self, value: float) -> bool:
         try:
             self.parts(value)
-        except ParameterError as error:
-            return error
-        return None
-
-    def without(self) -> Parts:
-        """Both, with the unknown left out, where it may be: without a cap."""
-        return _left_out(self.mechanism), _left_out(self.count)
+        except ParameterError:
+            return False
+        return True
 
 
-def question(mechanism: object, count: object = None) -> Question:
-    """The question that two descriptions ask, each an object, a sketch or a text; refused unless exactly one number is open."""
+@dataclass(frozen=True, slots=True)
+class FastOptions:
+    """Options that trade accuracy for speed in interactive use.
+
+    The search and the accountant work to the relative ``accuracy``. Part of the budget may stay unused; it is never exceeded.
+    ``start`` is the first value to try, such as the solution of a similar problem. No value above ``largest`` is tried.
+    """
+
+    accuracy: float = 1e-3
+    start: float | None = None
+    largest: float | None = None
+
+    def __post_init__(self) -> None:
+        check_number("accuracy", self.accuracy, ACCURACY_RANGE)
+        for name in ("start", "largest"):
+            if (given := getattr(self, name)) is not None:
+                check_number(name, given, REAL)
+
+    def start_in(self, search_range: SearchRange) -> float | None:
+        """Return the first value to try, or None if it is too far from the default to be useful."""
+        start = self.start
+        if start is None or start + search_range.shift <= 0.0:
+            return None
+        if abs(search_range.to_log(start) - search_range.to_log(search_range.start)) > _FAR:
+            return None
+        return search_range.round_safely(start)
+
+    def restrict(self, search_range: SearchRange) -> SearchRange:
+        """Return the part of the range up to ``largest``."""
+        if self.largest is None:
+            return search_range
+        names = ("safest", "riskiest", "start")
+        return replace(search_range, **{name: min(getattr(search_range, name), self.largest) for name in names})
+
+
+def read_problem(mechanism: object, count: object = None) -> OpenProblem:
+    """Return the problem that two specifications or text forms describe; exactly one parameter must be open."""
     trial, law = read_mechanism(mechanism), None if count is None else read_count(count)
-    holes = [hole for part in (trial, law) if isinstance(part, OpenSpec) for hole in part.holes]
-    if len(holes) != 1:
-        asked = str(trial) if law is None else f"{trial} and {law}"
-        found = "none" if not holes else f"{len(holes)}"
-        raise ParameterError(f"exactly one number must be left open, as ? or UNKNOWN, got {found} in {format_value(asked)}")
-    hole = holes[0]
-    if hole.allowed is None:
-        wanted = "a single number with a name, such as sigma, steps or mean"
-        raise ParameterError(f"only {wanted}, can be solved for, got {format_value(str(hole.owner))}")
-    return Question(trial, law, hole)
+    unknowns = [unknown for part in (trial, law) if isinstance(part, OpenSpec) for unknown in part.open_parameters]
+    if len(unknowns) != 1:
+        texts = str(trial) if law is None else f"{trial} and {law}"
+        found = "none" if not unknowns else f"{len(unknowns)}"
+        raise ParameterError(f"exactly one number must be left open, as ? or UNKNOWN, got {found} in {format_value(texts)}")
+    unknown = unknowns[0]
+    if unknown.allowed is None:
+        owner = format_value(str(unknown.owner))
+        raise ParameterError(f"only a single number with a name, such as sigma, steps or mean, can be solved for, got {owner}")
+    return OpenProblem(trial, law, unknown)
 
 
 def read_mechanism(given: object) -> Mechanism | OpenSpec:
-    """A mechanism, a sketch of one, or its text."""
-    read: Mechanism | OpenSpec = _read(given, Mechanism, "`mechanism` must be what one trial leaks, such as gaussian(sigma=4)")
-    return read
+    """Return a mechanism, possibly with open parameters, from an object or its text form."""
+    return read_spec(given, Mechanism, "`mechanism` must be a mechanism such as gaussian(sigma=4)")  # type: ignore[type-abstract]
 
 
 def read_count(given: object) -> Count | OpenSpec:
-    """A law of K, a sketch of one, or its text."""
-    read: Count | OpenSpec = _read(given, Count, "`count` must be a law of K, such as geometric(mean=30)")
-    return read
-
-
-def together(mechanism: Mechanism, count: Count | None) -> Mechanism:
-    """The winner of K trials, or the mechanism alone."""
-    return mechanism if count is None else Selection(mechanism, count)
-
-
-def _read(given: object, kind: type, wanted: str) -> Any:
-    described = parse(given) if isinstance(given, str) else given
-    if isinstance(described, kind) or (isinstance(described, OpenSpec) and issubclass(described.described, kind)):
-        return described
-    raise (TextFormError if isinstance(given, str) else ParameterError)(f"{wanted}, got {format_value(described)}")
+    """Return a law of K, possibly with open parameters, from an object or its text form."""
+    return read_spec(given, Count, "`count` must be a law of K such as geometric(mean=30)")  # type: ignore[type-abstract]
 
 
 def _filled(part: Any, value: float) -> Any:
     return part.fill(value) if isinstance(part, OpenSpec) else part
 
 
-def _left_out(part: Any) -> Any:
-    return part.emptied() if isinstance(part, OpenSpec) else part
+def _without_unknowns(part: Any) -> Any:
+    return part.without_unknowns() if isinstance(part, OpenSpec) else part
+
+
+def _initial_range(unknown: OpenParameter) -> SearchRange:
+    """Return the search range by the parameter's own range alone."""
+    allowed, larger_is_safer = unknown.allowed, unknown.leaks in {"less", "mostly less"}
+    if allowed is None:
+        raise TypeError(f"`{unknown.parameter}` has no range")  # excluded by read_problem
+    low, high = allowed.low, allowed.high
+    shift = -low if low < 0.0 else 0.0  # eta starts at -1
+    if low + shift == 0.0 and not allowed.integer:
+        low = _SMALLEST_OF.get(unknown.parameter, _SMALLEST) - shift
+    if math.isinf(high):
+        high = _LARGEST
+    start = min(max(_STARTS.get(unknown.parameter, 1.0), low), high)
+    safest, riskiest = (high, low) if larger_is_safer else (low, high)
+    return SearchRange(unknown.parameter, safest, riskiest, start, allowed.integer, shift)

@@ -1,102 +1,34 @@
-"""From a budget to what it allows: one open number of a mechanism or a law of K, solved for and rounded to the safe side."""
+"""Solve for the one open parameter of a mechanism or a law of K under a privacy budget."""
 
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 from privselect._util.validation import OPEN_UNIT, POSITIVE, check_number, format_value
-from privselect.counts.base import LARGEST_COUNT, Count
+from privselect.counts.base import LARGEST_COUNT
 from privselect.errors import ParameterError
 from privselect.open_spec import OpenSpec
 from privselect.pairs.compose import ACCURACY
-from privselect.planning.baselines import instead
-from privselect.planning.open_problem import question, read_count, read_mechanism, together
-from privselect.planning.search.budget_search import AnythingMeetsItError, NothingMeetsItError, Search
-from privselect.planning.search.integer_scan import climbed, runs_that
-from privselect.planning.success_probability import chance_of_best
+from privselect.planning.baselines import solve_baselines
+from privselect.planning.open_problem import read_count, read_mechanism, read_problem
+from privselect.planning.plan_result import Plan
+from privselect.planning.search import BudgetSearch, InfeasibleError, UnconstrainedError, feasible_ranges, largest_feasible
+from privselect.selection.selection import selection_of
 from privselect.text_forms import write_value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
+    from privselect.counts.base import Count
     from privselect.interval import Interval
     from privselect.mechanisms.base import Mechanism
-    from privselect.planning.fast_options import Quickly
-    from privselect.planning.open_problem import Question
-    from privselect.planning.search.search_range import Axis
+    from privselect.planning.open_problem import FastOptions, OpenProblem, SearchRange
 
-SHARES = (0.01, 0.05, 0.1)
-QUANTILES = (0.5, 0.9, 0.99)
-_ROUGH = 1e-2
-_ELASTICITY = 0.2  # of epsilon in the mean number of trials, about
-_ELASTICITY_NEARBY = 0.7  # of epsilon in most parameters, about
-_MOST_CLIMBED = 10**6  # trials
-_NEVER_CAPPED = 1e-12  # chance of a K that is as good as none
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """A mechanism and a law of K that meet a budget (epsilon, delta), and what was solved for to get there.
-
-    ``cost`` is the certified epsilon at delta, ``asked`` the question's two texts, ``instead`` the value that each other bound would
-    have forced (None where it gives none, ``notes`` says why), ``feasible`` every stretch of values that meets the budget where the
-    unknown is a cap, with None for no end.
-    """
-
-    mechanism: Mechanism
-    count: Count | None
-    epsilon: float
-    delta: float
-    cost: Interval
-    parameter: str | None = None
-    value: float | None = None
-    asked: tuple[str, str | None] | None = None
-    instead: Mapping[str, float | None] = dataclasses.field(default_factory=dict)
-    notes: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    feasible: tuple[tuple[int, int | None], ...] | None = None
-
-    @property
-    def whole(self) -> Mechanism:
-        """The winner of that many trials, or the mechanism alone."""
-        return together(self.mechanism, self.count)
-
-    def chance(self, tau: float) -> float:
-        """The chance that at least one trial is in the best share ``tau`` of the search space."""
-        return chance_of_best(self.count, tau)
-
-    def trials(self) -> dict[str, Any]:
-        """What the law of K says beforehand: its mean, quantiles, the chance of no trial, and of a trial among the best."""
-        law = self.count
-        return {
-            "expected": 1.0 if law is None else law.expected(),
-            "quantiles": {str(q): 1 if law is None else law.quantile(q) for q in QUANTILES},
-            "probability_of_zero": 0.0 if law is None else law.probability_of_zero(),
-            "chance_of_best": {str(tau): self.chance(tau) for tau in SHARES},
-        }
-
-    def as_dict(self) -> dict[str, object]:
-        """For JSON."""
-        return {
-            "mechanism": str(self.mechanism),
-            "count": None if self.count is None else str(self.count),
-            "epsilon": self.cost.as_dict(),
-            "delta": self.delta,
-            "budget": self.epsilon,
-            "solved": None if self.parameter is None else {"parameter": self.parameter, "value": self.value},
-            "asked": None if self.asked is None else {"mechanism": self.asked[0], "count": self.asked[1]},
-            "feasible": None if self.feasible is None else [list(stretch) for stretch in self.feasible],
-            "instead": dict(self.instead),
-            "notes": dict(self.notes),
-            "trials": self.trials(),
-        }
-
-    def summary(self) -> str:
-        """As lines for people."""
-        from privselect.planning.plan_summary import summary
-
-        return summary(self)
+_ROUGH = 1e-2  # accuracy of the search for a starting value
+_ELASTICITY = 0.2  # approximate d log(epsilon) / d log(mean number of trials)
+_ELASTICITY_NEARBY = 0.7  # and for most other parameters
+_MOST_TRIALS = 10**6  # tried for `k` and `n`
+_NEVER_CAPPED = 1e-12  # probability of K above the largest cap that is tried
 
 
 def plan(
@@ -105,139 +37,161 @@ def plan(
     *,
     epsilon: float,
     delta: float,
-    quickly: Quickly | None = None,
+    fast: FastOptions | None = None,
 ) -> Plan:
-    """Solve for the one open number (``?`` in a text, ``UNKNOWN`` in Python) under a budget for everything that is released.
+    """Solve for the one open parameter (``?`` in a text form, ``UNKNOWN`` in Python) under the budget (epsilon, delta).
 
-    The answer is the least safe value found at which the certified epsilon is at most the budget: the least noise, the most steps or
-    trials. A number is rounded to seven digits to the safe side, and what was certified is the rounded one. A cap, along which epsilon
-    rises and falls, is scanned; its answer is the greatest that meets the budget, or, where all from some cap on do, the least of these.
-    ``k`` and ``n``, along which it mostly rises, are climbed from below up to the first that costs too much.
+    The budget covers everything that is released. The solution is the riskiest value found whose certified epsilon is within the
+    budget: the least noise, the most steps or trials. It is rounded to seven digits on the safe side, and the rounded value is the
+    one that was certified. Along a cap, epsilon rises and falls: caps are scanned. The solution is the largest feasible cap, or the
+    smallest one of an unbounded feasible range. Along ``k`` and ``n``, epsilon mostly rises: they grow from 1 up to the first
+    value that exceeds the budget.
 
-    ``quickly`` is for those who wait: see there. What the other bounds would have forced is then left out.
+    ``fast`` trades accuracy for speed and leaves out the baselines.
     """
-    asked = question(mechanism, count)
+    problem = read_problem(mechanism, count)
     budget, at = check_number("epsilon", epsilon, POSITIVE), check_number("delta", delta, OPEN_UNIT)
-    accuracy, axis = ACCURACY, asked.axis()
-    if quickly is not None:
-        accuracy, axis = quickly.accuracy, quickly.kept(axis)
-
-    def price(value: float) -> Interval:
-        return asked.whole(value).epsilon_about(at, accuracy=accuracy)
-
-    if asked.hole.leaks is None:
-        return _scanned(asked, axis, budget, at, price)
-    costs: dict[float, Interval] = {}
-
-    def bound(value: float) -> float:
-        if value not in costs:
-            costs[value] = price(value)
-        return float(costs[value].upper)
-
-    search = Search(bound, axis, budget) if quickly is None else Search(bound, axis, budget, accuracy, 0.1 * accuracy, to_the_last=False)
+    accuracy, search_range = ACCURACY, problem.search_range()
+    if fast is not None:
+        accuracy, search_range = fast.accuracy, fast.restrict(search_range)
+    task = _Task(problem, search_range, budget, at, accuracy)
+    if problem.unknown.leaks is None:
+        return _scan_caps(task)
+    search = BudgetSearch(task.upper_epsilon, search_range, budget)
+    if fast is not None:
+        search = BudgetSearch(task.upper_epsilon, search_range, budget, accuracy, 0.1 * accuracy, exact_integers=False)
     try:
-        if asked.hole.leaks == "mostly more":
-            value: float = _climbed(bound, axis, budget)
+        if problem.unknown.leaks == "mostly more":
+            value: float = _climb(task)
         else:
-            near = None if quickly is None else quickly.start(axis)
-            value = search.solve(*(_rough_start(asked, axis, budget, at) if near is None else (near, _ELASTICITY_NEARBY)))
-    except (NothingMeetsItError, AnythingMeetsItError) as error:
-        raise _refusal(asked, axis, budget, at, error) from None
-    forced, notes = instead(asked, search, value, at) if quickly is None else ({}, {})
-    return _answer(asked, value, costs[value], budget, at, instead=forced, notes=notes)
+            start = None if fast is None else fast.start_in(search_range)
+            value = search.solve(*(_rough_start(task) if start is None else (start, _ELASTICITY_NEARBY)))
+    except (InfeasibleError, UnconstrainedError) as error:
+        raise task.explain(error) from None
+    baselines, notes = solve_baselines(problem, search, value, at) if fast is None else ({}, {})
+    return task.solution(value, baselines=baselines, notes=notes)
 
 
-def checked(mechanism: Mechanism | str, count: Count | str | None = None, *, epsilon: float, delta: float) -> Plan:
-    """A plan without an unknown: the cost of what is described, refused where it exceeds the budget."""
+def check_plan(mechanism: Mechanism | str, count: Count | str | None = None, *, epsilon: float, delta: float) -> Plan:
+    """Return the plan of a mechanism and a law of K without an open parameter, and check that it meets the budget."""
     trial, law = read_mechanism(mechanism), None if count is None else read_count(count)
     budget, at = check_number("epsilon", epsilon, POSITIVE), check_number("delta", delta, OPEN_UNIT)
     if isinstance(trial, OpenSpec) or isinstance(law, OpenSpec):
         raise ParameterError(f"no number must be left open here, got {format_value(trial)} and {format_value(law)}")
-    cost = together(trial, law).epsilon_at(at)
+    cost = selection_of(trial, law).epsilon_at(at)
     if not cost.upper <= budget:
-        met = f"epsilon {write_value(budget)} at delta {write_value(at)}"
-        raise ParameterError(f"the plan must meet its budget, {met}, got an epsilon of {format_value(cost.upper)}")
+        limit = f"epsilon {write_value(budget)} at delta {write_value(at)}"
+        raise ParameterError(f"the plan must meet its budget, {limit}, got an epsilon of {format_value(cost.upper)}")
     return Plan(trial, law, budget, at, cost)
 
 
-def upper_end(mechanism: Mechanism, delta: float) -> float:
-    """The certified epsilon."""
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """An open problem, the values that may be tried, the budget, and the epsilons computed so far."""
+
+    problem: OpenProblem
+    search_range: SearchRange
+    epsilon: float
+    delta: float
+    accuracy: float
+    costs: dict[float, Interval] = field(default_factory=dict)
+
+    def cost(self, value: float) -> Interval:
+        """Return the certified epsilon with ``value`` for the open parameter."""
+        if value not in self.costs:
+            self.costs[value] = self.problem.selection(value).epsilon_fast(self.delta, accuracy=self.accuracy)
+        return self.costs[value]
+
+    def upper_epsilon(self, value: float) -> float:
+        """Return the upper bound on epsilon with ``value`` for the open parameter."""
+        return float(self.cost(value).upper)
+
+    def meets_budget(self, value: int) -> bool:
+        """Return whether the upper bound is within the budget."""
+        return self.upper_epsilon(value) <= self.epsilon
+
+    def solution(self, value: float, **results: Any) -> Plan:
+        """Return the plan with ``value`` for the open parameter."""
+        cost, problem = self.cost(value), self.problem
+        if not cost.upper <= self.epsilon:
+            raise ArithmeticError("the solution does not meet the budget")  # the search has checked that it does
+        texts = (str(problem.mechanism), None if problem.count is None else str(problem.count))
+        return Plan(*problem.parts(value), self.epsilon, self.delta, cost, problem.unknown.parameter, value, texts, **results)
+
+    def explain(self, error: ParameterError) -> ParameterError:
+        """Return the error with the budget, the parameter and the epsilon at its safest value."""
+        name, safest = self.search_range.name, self.search_range.safest
+        target = f"epsilon {write_value(self.epsilon)} at delta {write_value(self.delta)}"
+        if isinstance(error, UnconstrainedError):
+            return type(error)(f"the budget of {target} is met by every `{name}` tried, {error}: there is nothing to solve for")
+        mechanism, count = self.problem.parts(safest)
+        one_trial, cost = _certified(mechanism, self.delta), _certified(selection_of(mechanism, count), self.delta)
+        where, refused = self.search_range.format(safest), f"no `{name}` tried meets {target}: even with"
+        if count is not None and one_trial > self.epsilon:
+            return type(error)(f"{refused} K = 1 and {where} epsilon is {format_value(one_trial)}")
+        return type(error)(f"{refused} {where} epsilon is {format_value(cost)}")
+
+
+def _certified(mechanism: Mechanism, delta: float) -> float:
     return float(mechanism.epsilon_at(delta).upper)
 
 
-def _rough_start(asked: Question, axis: Axis, budget: float, delta: float) -> tuple[float, float]:
-    """Where the search begins, and the elasticity there: what bounds that cost a fraction say."""
-    if not isinstance(asked.mechanism, OpenSpec):
-        return axis.start, _ELASTICITY  # what one trial leaks is composed once, and the rest is quick
+def _rough_start(task: _Task) -> tuple[float, float]:
+    """Return a starting value and the elasticity there, from inaccurate bounds that are much faster."""
+    search_range = task.search_range
+    if not isinstance(task.problem.mechanism, OpenSpec):
+        return search_range.start, _ELASTICITY  # the mechanism is fixed and composed only once: no need for a rough search
 
-    def roughly(value: float) -> float:
-        return float(asked.whole(value).epsilon_about(delta, accuracy=_ROUGH).upper)
+    def rough_epsilon(value: float) -> float:
+        return float(task.problem.selection(value).epsilon_fast(task.delta, accuracy=_ROUGH).upper)
 
-    rough = Search(roughly, axis, budget, _ROUGH, _ROUGH, to_the_last=False)
+    rough = BudgetSearch(rough_epsilon, search_range, task.epsilon, _ROUGH, _ROUGH, exact_integers=False)
     try:
-        return rough.solve(axis.start), rough.elasticity
-    except NothingMeetsItError:
-        return axis.safest, rough.elasticity
-    except AnythingMeetsItError:
-        return axis.last, rough.elasticity
+        return rough.solve(search_range.start), rough.elasticity
+    except InfeasibleError:
+        return search_range.safest, rough.elasticity
+    except UnconstrainedError:
+        return search_range.riskiest, rough.elasticity
 
 
-def _climbed(bound: Callable[[float], float], axis: Axis, budget: float) -> int:
-    """The greatest number up to which each that was looked at meets the budget: further up, some may meet it again."""
-    low, high = int(axis.safest), min(int(axis.last), _MOST_CLIMBED)
-    value = climbed(lambda place: bound(place) <= budget, low, high)
+def _climb(task: _Task) -> int:
+    """Return the number of trials up to which every number tried meets the budget; some larger ones may meet it again."""
+    search_range = task.search_range
+    low, high = int(search_range.safest), min(int(search_range.riskiest), _MOST_TRIALS)
+    value = largest_feasible(task.meets_budget, low, high)
     if value < low:
-        raise NothingMeetsItError(f"even {axis.shown(low)}")
+        raise InfeasibleError(f"even {search_range.format(low)}")
     if value == high:
-        raise AnythingMeetsItError(f"even {axis.shown(high)}")
+        raise UnconstrainedError(f"even {search_range.format(high)}")
     return value
 
 
-def _answer(asked: Question, value: float, cost: Interval, budget: float, delta: float, **more: Any) -> Plan:
-    if not cost.upper <= budget:
-        raise ArithmeticError("the solution does not meet the budget")  # the search saw that it does
-    texts = (str(asked.mechanism), None if asked.count is None else str(asked.count))
-    return Plan(*asked.parts(value), budget, delta, cost, asked.hole.parameter, value, texts, **more)
-
-
-def _scanned(asked: Question, axis: Axis, budget: float, delta: float, price: Callable[[float], Interval]) -> Plan:
-    least, top = _capped_range(asked)
-    stretches = runs_that(lambda cap: bool(price(cap).upper <= budget), least, top)
-    endless = bool(stretches) and stretches[-1][1] == top and upper_end(together(*asked.without()), delta) <= budget
-    feasible: tuple[tuple[int, int | None], ...] = (*stretches[:-1], (stretches[-1][0], None)) if endless else stretches
+def _scan_caps(task: _Task) -> Plan:
+    problem = task.problem
+    smallest, top = _cap_range(problem)
+    ranges = feasible_ranges(task.meets_budget, smallest, top)
+    unbounded = bool(ranges) and ranges[-1][1] == top and _certified(selection_of(*problem.parts_at_default()), task.delta) <= task.epsilon
+    feasible: tuple[tuple[int, int | None], ...] = (*ranges[:-1], (ranges[-1][0], None)) if unbounded else ranges
     if not feasible:
-        axis = dataclasses.replace(axis, safest=least)
-        raise _refusal(asked, axis, budget, delta, NothingMeetsItError(f"none from {least} on"))
+        restricted = dataclasses.replace(task, search_range=dataclasses.replace(task.search_range, safest=smallest))
+        raise restricted.explain(InfeasibleError(f"none from {smallest} on"))
     first, last = feasible[-1]
-    if last is None and first == least:
-        raise _refusal(asked, axis, budget, delta, AnythingMeetsItError(f"any from {least} on"))
-    cap = first if last is None else last
-    return _answer(asked, cap, price(cap), budget, delta, feasible=feasible)
+    if last is None and first == smallest:
+        raise task.explain(UnconstrainedError(f"any from {smallest} on"))
+    return task.solution(first if last is None else last, feasible_ranges=feasible)
 
 
-def _capped_range(asked: Question) -> tuple[int, int]:
-    """The least cap that the law allows, and one beyond which hardly anything is cut off."""
-    uncapped = cast("Count", asked.hole.owner.emptied())
+def _cap_range(problem: OpenProblem) -> tuple[int, int]:
+    """Return the smallest cap that the law of K allows, and one that K almost never exceeds."""
+    uncapped = cast("Count", problem.unknown.owner.without_unknowns())
     top = min(max(uncapped.quantile(1.0 - _NEVER_CAPPED), 1), LARGEST_COUNT)
-    low, high = 0, top  # the least cap is found by asking: a law refuses those below
+    low, high = 0, top  # bisection: the law raises an error for caps that are too small
     while high - low > 1:
         middle = (low + high) // 2
         try:
-            asked.parts(middle)
+            problem.parts(middle)
         except ParameterError:
             low = middle
         else:
             high = middle
     return high, top
-
-
-def _refusal(asked: Question, axis: Axis, budget: float, delta: float, error: ParameterError) -> ParameterError:
-    target = f"epsilon {write_value(budget)} at delta {write_value(delta)}"
-    if isinstance(error, AnythingMeetsItError):
-        return type(error)(f"the budget of {target} is met by every `{axis.name}` looked at, {error}: there is nothing to solve for")
-    mechanism, count = asked.parts(axis.safest)
-    alone, cost = upper_end(mechanism, delta), upper_end(together(mechanism, count), delta)
-    safest, refused = axis.shown(axis.safest), f"no `{axis.name}` looked at meets {target}: even with"
-    if count is not None and alone > budget:
-        return type(error)(f"{refused} K = 1 and {safest} epsilon is {format_value(alone)}")
-    return type(error)(f"{refused} {safest} epsilon is {format_value(cost)}")

@@ -1,4 +1,4 @@
-"""Propose-test-release, and private linear regression."""
+"""Propose-test-release and private linear regression."""
 
 from privselect.regression.ops.ops_mechanism import OPS
 from privselect.regression.ptr.propose_test_release import ProposeTestRelease

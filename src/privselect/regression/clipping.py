@@ -1,4 +1,4 @@
-"""Records made fit for a recipe: centred, divided by their bounds, shortened to them, and those that were too long counted with noise."""
+"""Prepare records for a regression method: centre, scale and clip them, and count the clipped ones with noise."""
 
 from __future__ import annotations
 
@@ -13,76 +13,75 @@ from privselect._util.validation import Range, check_number
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from privselect.regression.gaussian_sampler import Normals
+    from privselect.regression.noise_source import NoiseSource
 
     Floats = NDArray[np.float64]
     Centre = tuple[Floats, float]
 
-SIZES = Range(1e-100, 1e100, high_open=False)  # of a bound: no sum or quotient of what is below leaves the floats
-_SLACK = 1e-9  # of a bound: rounding alone, which is shortened and not counted
-_INSIDE = 1.0 - 1e-12  # the length of a shortened row: what rounding adds must not take it beyond 1
+BOUND_RANGE = Range(1e-100, 1e100, high_open=False)  # keeps products and quotients of bounds within the range of floats
+_TOLERANCE = 1e-9  # relative excess over a bound that rounding explains: clipped, but not counted
+_CLIPPED_NORM = 1.0 - 1e-12  # norm of a clipped row: rounding must not take it above 1
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
-    """On the length of a row and on the size of a target: public numbers, which depend on no record."""
+class RecordBounds:
+    """Public bounds on the norm of a row and on the absolute value of a target; they must not depend on the data."""
 
     row: float
     target: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "row", check_number("row_bound", self.row, SIZES))
-        object.__setattr__(self, "target", check_number("target_bound", self.target, SIZES))
+        object.__setattr__(self, "row", check_number("row_bound", self.row, BOUND_RANGE))
+        object.__setattr__(self, "target", check_number("target_bound", self.target, BOUND_RANGE))
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Prepared:
-    """Rows no longer than 1, targets within [-1, 1], and which records had to be shortened for it. All are private: there is no repr."""
+class ClippedRecords:
+    """Rows of norm at most 1, targets in [-1, 1], and a mask of the clipped records. All are private: there is no repr."""
 
     rows: Floats
     targets: Floats
-    beyond: NDArray[np.bool_]
+    clipped: NDArray[np.bool_]
 
 
-def prepared(rows: Floats, targets: Floats, bounds: Bounds) -> Prepared:
-    """Each record divided by the bounds and, where it is beyond them, shortened: it depends on that record alone.
+def clip_records(rows: Floats, targets: Floats, bounds: RecordBounds) -> ClippedRecords:
+    """Divide each record by the bounds and clip it to them; the result for a record depends on that record alone.
 
-    A row keeps its direction, however long it is.
+    A clipped row keeps its direction.
     """
-    # By its largest entry first: the square of a large one would be infinite, and the row lost.
+    # Divide by the largest entry first: the square of a large entry would overflow.
     largest = np.max(np.abs(rows), axis=1, initial=0.0)
     directions = rows / np.where(largest > 0.0, largest, 1.0)[:, None]
     norms = np.linalg.norm(directions, axis=1)
     with np.errstate(over="ignore", under="ignore"):
-        lengths, sizes = largest / bounds.row * norms, targets / bounds.target
+        scaled_norms, scaled_targets = largest / bounds.row * norms, targets / bounds.target
         inside = rows / bounds.row
-    short = directions * (_INSIDE / np.where(norms > 0.0, norms, 1.0))[:, None]
-    beyond = (lengths > 1.0 + _SLACK) | (np.abs(sizes) > 1.0 + _SLACK)
-    return Prepared(np.where((lengths > _INSIDE)[:, None], short, inside), np.clip(sizes, -1.0, 1.0), beyond)
+    shortened = directions * (_CLIPPED_NORM / np.where(norms > 0.0, norms, 1.0))[:, None]
+    clipped = (scaled_norms > 1.0 + _TOLERANCE) | (np.abs(scaled_targets) > 1.0 + _TOLERANCE)
+    return ClippedRecords(np.where((scaled_norms > _CLIPPED_NORM)[:, None], shortened, inside), np.clip(scaled_targets, -1.0, 1.0), clipped)
 
 
-def centred(rows: Floats, targets: Floats, centre: Centre) -> tuple[Floats, Floats]:
-    """The records less a centre that is public, or was released."""
+def subtract_centre(rows: Floats, targets: Floats, centre: Centre) -> tuple[Floats, Floats]:
+    """Return the records minus a centre that is public or was released."""
     return rows - centre[0], targets - centre[1]
 
 
-def noisy_count(beyond: NDArray[np.bool_], mu: float, normals: Normals) -> int:
-    """How many records were beyond the bounds, plus ``N(0, 1/mu^2)``, as a whole number, which may be negative.
+def noisy_clipped_count(clipped: NDArray[np.bool_], mu: float, source: NoiseSource) -> int:
+    """Return the number of clipped records plus ``N(0, 1/mu^2)``, rounded to an integer, which may be negative.
 
-    One record moves the count by at most 1, so it is a Gaussian release of this mu; rounding comes after it, and leaves the mean as it is.
+    One record changes the count by at most 1, so this is a Gaussian release of this mu. Rounding is post-processing and keeps the mean.
     """
-    return int(np.rint(float(np.count_nonzero(beyond)) + float(normals.draw(1)[0]) / mu))
+    return int(np.rint(float(np.count_nonzero(clipped)) + float(source.standard_normals(1)[0]) / mu))
 
 
-def noisy_centre(records: Prepared, bounds: Bounds, number: int, mu: float, normals: Normals) -> Centre:
-    """About the mean of rows and targets: their sums with noise, divided by the public ``number`` of records.
+def noisy_centre(records: ClippedRecords, bounds: RecordBounds, number: int, mu: float, source: NoiseSource) -> Centre:
+    """Return noisy means of rows and targets: noisy sums divided by the public ``number`` of records.
 
-    Claim: a Gaussian release of this mu. Proof: a record adds its row, no longer than 1, and its target, at most 1 in size, to the sums,
-    so it moves both together by at most sqrt(2), and each entry has noise ``sqrt(2)/mu``. What follows, such as shortening a centre that
-    lies beyond the bounds, where no mean can lie, uses no record.
+    Claim: a Gaussian release of this mu. Proof: a record adds a row of norm at most 1 and a target of absolute value at most 1 to the sums.
+    So it moves both together by at most sqrt(2), and each entry has noise ``sqrt(2)/mu``. Clipping the released centre is post-processing.
     """
-    drawn = normals.draw(records.rows.shape[1] + 1) * (math.sqrt(2.0) / mu)
-    sums = np.append(records.rows.sum(axis=0), records.targets.sum()) + drawn
-    middle = sums / number
-    row = middle[:-1] / max(1.0, float(np.linalg.norm(middle[:-1])))
-    return row * bounds.row, float(np.clip(middle[-1], -1.0, 1.0)) * bounds.target
+    noise = source.standard_normals(records.rows.shape[1] + 1) * (math.sqrt(2.0) / mu)
+    sums = np.append(records.rows.sum(axis=0), records.targets.sum()) + noise
+    means = sums / number
+    row = means[:-1] / max(1.0, float(np.linalg.norm(means[:-1])))
+    return row * bounds.row, float(np.clip(means[-1], -1.0, 1.0)) * bounds.target

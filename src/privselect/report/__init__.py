@@ -1,4 +1,4 @@
-"""A certificate as one page for people: what was promised, what that means, and how to check it."""
+"""A certificate as an HTML page: what is protected, how strongly, under which assumptions, and how to verify it."""
 
-from privselect.report.write import Written as Written
+from privselect.report.write import Report as Report
 from privselect.report.write import write_report as write_report

@@ -1,4 +1,4 @@
-"""Find the certificate of a released folder, and what is public beside it."""
+"""Find a certificate, and read the released values next to it."""
 
 from __future__ import annotations
 
@@ -9,72 +9,71 @@ from pathlib import Path
 from typing import Any
 
 from privselect._util.validation import format_value
-from privselect.certificates.certificate import read_bytes
-from privselect.certificates.untrusted_json import MOST_BYTES
+from privselect.certificates.certificate import LARGEST_CERTIFICATE, read_bytes
 from privselect.errors import CertificateError, ParameterError
 from privselect.tuning.release import CERTIFICATE, RELEASE
 
 _RELEASE_VERSION = 1
-_PAGE = "report.html"
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """Where a certificate lies, what it holds, and the release beside it."""
+class ReportSource:
+    """A certificate file with its content, the release.json next to it, and the default place of the report."""
 
     certificate: Path
     content: bytes
     release: Path | None
-    page: Path  # where its report goes unless told otherwise
+    default_out: Path
 
-    def holds(self, file: Path) -> bool:
-        """Whether a file lies in the folder of a release, beside the certificate."""
+    def shares_release_folder(self, file: Path) -> bool:
+        """Return whether ``file`` lies in the folder of a release, next to the certificate."""
         folder = self.certificate.parent
         return self.certificate.name == CERTIFICATE and (folder / RELEASE).exists() and file.parent.samefile(folder)
 
 
 @dataclass(frozen=True, slots=True)
-class Released:
-    """What a folder says of its release: public, all of it."""
+class ReleasedValues:
+    """The public values in release.json."""
 
     candidate: dict[str, Any] | None
     score: float | None
     artifact: str | None
 
 
-def find(source: str | Path) -> Source:
-    """The certificate in a folder of a release, or the file itself."""
+def find_source(source: str | Path) -> ReportSource:
+    """Find the certificate, which is ``source`` itself or lies in the release folder ``source``."""
     place = Path(source)
     if not _is_folder(place):
-        return Source(place, read_bytes(place), None, place.with_suffix(".html"))
+        return ReportSource(place, read_bytes(place), None, place.with_suffix(".html"))
     certificate, release = place / CERTIFICATE, place / RELEASE
     for file in (certificate, release):
         if file.exists() and not file.is_file():
             raise ParameterError(f"{file.name} of a release must be a regular file, got {format_value(str(file))}")
     if not certificate.exists():
-        raise ParameterError(f"a folder of a release must hold {CERTIFICATE}, got {format_value(str(source))}, which does not")
-    return Source(certificate, read_bytes(certificate), release if release.exists() else None, place / _PAGE)
+        raise ParameterError(f"a release folder must contain {CERTIFICATE}, got {format_value(str(source))} without it")
+    return ReportSource(certificate, read_bytes(certificate), release if release.exists() else None, place / "report.html")
 
 
-def read_release(file: Path, certificate_hash: str) -> Released:
-    """What was released under this certificate; refused where it names another."""
-    said = _json(file)
-    if not isinstance(said, dict) or said.get("version") != _RELEASE_VERSION:
-        raise ParameterError(f"{RELEASE} must be what `privselect tune` writes, of version {_RELEASE_VERSION}, got {format_value(said)}")
-    if said.get("certificate") != certificate_hash:
-        raise ParameterError(f"{RELEASE} must name the certificate beside it, {certificate_hash}, got {format_value(said.get('certificate'))}")
-    candidate, score, artifact = (said.get(name) for name in ("candidate", "score", "artifact"))
-    if not (isinstance(candidate, dict | None) and _is_score(score) and _is_name(artifact)):
-        raise ParameterError(f"{RELEASE} must hold a candidate, a score and the name of a file, or null, got {format_value(said)}")
-    return Released(candidate, score, artifact)
+def read_release(file: Path, certificate_hash: str) -> ReleasedValues:
+    """Read release.json, and check that it names the certificate with this hash."""
+    content = _read_json(file)
+    if not isinstance(content, dict) or content.get("version") != _RELEASE_VERSION:
+        raise ParameterError(f"{RELEASE} must be a file of `privselect tune` with version {_RELEASE_VERSION}, got {format_value(content)}")
+    named = content.get("certificate")
+    if named != certificate_hash:
+        raise ParameterError(f"{RELEASE} must name the certificate next to it, {certificate_hash}, got {format_value(named)}")
+    candidate, score, artifact = (content.get(name) for name in ("candidate", "score", "artifact"))
+    if not (isinstance(candidate, dict | None) and _is_score(score) and _is_file_name(artifact)):
+        raise ParameterError(f"{RELEASE} must contain a candidate, a score and a file name, or null, got {format_value(content)}")
+    return ReleasedValues(candidate, score, artifact)
 
 
-def _is_score(said: object) -> bool:
-    return said is None or (isinstance(said, int | float) and not isinstance(said, bool) and math.isfinite(said))
+def _is_score(value: object) -> bool:
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value))
 
 
-def _is_name(said: object) -> bool:
-    return said is None or (isinstance(said, str) and not set(said) & {"/", "\\"})
+def _is_file_name(value: object) -> bool:
+    return value is None or (isinstance(value, str) and not set(value) & {"/", "\\"})
 
 
 def _is_folder(place: Path) -> bool:
@@ -85,15 +84,15 @@ def _is_folder(place: Path) -> bool:
         raise CertificateError(f"the certificate must be a file that can be read, got {format_value(str(place))} ({reason})") from None
 
 
-def _json(file: Path) -> object:
+def _read_json(file: Path) -> object:
     try:
         with file.open("rb") as opened:
-            content = opened.read(MOST_BYTES + 1)
+            content = opened.read(LARGEST_CERTIFICATE + 1)
     except OSError as error:
         raise ParameterError(f"{RELEASE} must be a file that can be read, got {format_value(str(file))} ({error.strerror})") from None
-    if len(content) > MOST_BYTES:
-        raise ParameterError(f"{RELEASE} must have at most {MOST_BYTES} bytes, got more")
+    if len(content) > LARGEST_CERTIFICATE:
+        raise ParameterError(f"{RELEASE} must have at most {LARGEST_CERTIFICATE} bytes, got more")
     try:
         return json.loads(content)
     except (ValueError, RecursionError):
-        raise ParameterError(f"{RELEASE} must be JSON, got something else in {format_value(str(file))}") from None
+        raise ParameterError(f"{RELEASE} must be JSON, got other content in {format_value(str(file))}") from None

@@ -1,4 +1,4 @@
-"""The price of releasing only the winner: every bound, and the selection itself as a mechanism."""
+"""Private selection: the privacy cost of releasing only the winner, by every bound."""
 
 from privselect.selection.selection import Selection
 

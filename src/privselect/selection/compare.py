@@ -1,4 +1,4 @@
-"""Every bound on one selection, side by side with one trial alone and with plain composition."""
+"""Every bound on one selection, compared with one trial alone and with plain composition."""
 
 from __future__ import annotations
 
@@ -9,22 +9,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privselect._util.rounding import format_down, format_up
+from privselect._util.rich_tables import rich_table
+from privselect._util.rounding import finite_or_none, format_down, format_up
+from privselect._util.safe_search import LARGEST_EPSILON, solve_epsilon
 from privselect._util.validation import OPEN_UNIT, check_number, format_value
 from privselect.counts import Binomial, Poisson
-from privselect.counts.truncated_negative_binomial import Truncated
-from privselect.errors import MissingExtraError, NotCoveredError, ParameterError
+from privselect.counts.negative_binomial import TruncatedNegativeBinomial
+from privselect.errors import NotCoveredError, ParameterError
 from privselect.interval import Interval
 from privselect.mechanisms import Mechanism
-from privselect.mechanisms.renyi_to_dp import lem_rdp_to_dp_epsilon
+from privselect.mechanisms.renyi import lem_rdp_to_dp_epsilon
 from privselect.pairs.compose import ACCURACY
 from privselect.selection.bounds.liu_talwar import liu_talwar_epsilon
 from privselect.selection.bounds.paper_bounds import cor_binomial_to_poisson_epsilon, thm_hs_bin_epsilon, thm_negbin_epsilon
 from privselect.selection.bounds.pointwise import pointwise_delta
 from privselect.selection.bounds.ratio import ratio_epsilon
-from privselect.selection.bounds.renyi_bounds import profile_of, selection_curve
-from privselect.selection.safe_search import LARGEST_EPSILON, solve_epsilon
-from privselect.selection.selection import Selection
+from privselect.selection.bounds.renyi_bounds import privacy_profile_of, selection_renyi_curve
+from privselect.selection.selection import Selection, selection_of
 from privselect.text_forms import write_value
 
 if TYPE_CHECKING:
@@ -38,81 +39,11 @@ if TYPE_CHECKING:
     from privselect.pairs import DominatingPair
 
     Floats = NDArray[np.float64]
-    Curve = Callable[[Floats], Floats]
+    Profile = Callable[[Floats], Floats]
 
-_MOST_RUNS, _LARGEST_MEAN_LOSS = 10**6, 100.0  # plain composition beyond these is of no use to anyone
+_MAX_RUNS, _MAX_MEAN_LOSS = 10**6, 100.0  # plain composition beyond these has no useful guarantee
 
-_ALONE = "one trial alone: no law of K was given"
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """Epsilon at one delta by every bound; ``bounds`` holds None where a bound does not apply, and ``notes`` says why."""
-
-    mechanism: Mechanism
-    count: Count | None
-    delta: float
-    base: Interval
-    bounds: Mapping[str, Interval | float | None]
-    selection_gap: float | None
-    composition_runs: int | None
-    notes: Mapping[str, str]
-
-    def as_dict(self) -> dict[str, object]:
-        """For JSON: None also where a bound is infinite, with a note that says so."""
-        return {
-            "delta": self.delta,
-            "mechanism": str(self.mechanism),
-            "count": None if self.count is None else str(self.count),
-            "base_epsilon": self.base.as_dict(),
-            "bounds": {name: _plain(bound) for name, bound in self.bounds.items()},
-            "selection_gap": _plain(self.selection_gap),
-            "composition_runs": self.composition_runs,
-            "notes": dict(self.notes),
-        }
-
-    def table(self) -> Table:
-        """A rich table: each bound with its epsilon, its ratio to the exact answer, and its meaning."""
-        try:
-            from rich.box import SIMPLE_HEAD
-            from rich.table import Table
-        except ModuleNotFoundError:
-            raise MissingExtraError("the table needs rich; install it with: pip install 'privselect[cli]'") from None
-        table = Table(
-            title=f"epsilon at delta = {write_value(self.delta)} of {self._whole}",
-            title_justify="left",
-            caption_justify="left",
-            box=SIMPLE_HEAD,
-        )
-        table.add_column("bound", no_wrap=True)
-        table.add_column("epsilon", justify="right", no_wrap=True)
-        table.add_column("/ exact", justify="right", no_wrap=True)
-        table.add_column("meaning")
-        exact = _upper(self.bounds["exact"])
-        table.add_row("one trial", _shown(self.base), _quotient(self.base, exact), f"no selection{_at_least(self.base)}")
-        if self.count is None:
-            return table
-        for name, bound in self.bounds.items():
-            meaning = MEANINGS[name] if bound is not None and math.isfinite(_upper(bound)) else self.notes[name]
-            if isinstance(bound, Interval):
-                meaning += _at_least(bound)
-            table.add_row(name, _shown(bound), _quotient(bound, exact), meaning, style="bold" if name == "exact" else None)
-        if self.selection_gap is not None:
-            table.caption = (
-                f"gap of the selection step (upper/lower - 1): {self.selection_gap:.1e}; composition: {self.composition_runs} runs"
-            )
-        return table
-
-    def plot(self, path: str | Path, over: str | None = None) -> None:
-        """Draw the bounds over a range of E K (``over="mean"``) or of delta into a .png, .pdf or .svg file."""
-        from privselect.selection.plots import draw
-
-        draw(self._whole, delta=self.delta, path=path, over=over)
-
-    @property
-    def _whole(self) -> Mechanism:
-        return self.mechanism if self.count is None else Selection(self.mechanism, self.count)
-
+_ONE_TRIAL = "one trial alone: no law of K was given"
 
 MEANINGS = {
     "exact": "the worst mechanism, the worst score",
@@ -125,14 +56,70 @@ MEANINGS = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Epsilon at one delta by every bound; ``bounds`` holds None if a bound does not apply, and ``notes`` gives the reason."""
+
+    mechanism: Mechanism
+    count: Count | None
+    delta: float
+    base: Interval
+    bounds: Mapping[str, Interval | float | None]
+    selection_gap: float | None
+    composition_runs: int | None
+    notes: Mapping[str, str]
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the comparison for JSON, with None for an infinite bound; its note gives the reason."""
+        return {
+            "delta": self.delta,
+            "mechanism": str(self.mechanism),
+            "count": None if self.count is None else str(self.count),
+            "base_epsilon": self.base.as_dict(),
+            "bounds": {
+                name: bound.as_dict() if isinstance(bound, Interval) else finite_or_none(bound) for name, bound in self.bounds.items()
+            },
+            "selection_gap": finite_or_none(self.selection_gap),
+            "composition_runs": self.composition_runs,
+            "notes": dict(self.notes),
+        }
+
+    def table(self) -> Table:
+        """Return a rich table: each bound with its epsilon, its ratio to the exact bound, and its meaning."""
+        exact = _upper(self.bounds["exact"])
+        rows = [("one trial", format_up(_upper(self.base)), _format_quotient(self.base, exact), f"no selection{_format_lower(self.base)}")]
+        for name, bound in self.bounds.items() if self.count is not None else ():
+            meaning = MEANINGS[name] if bound is not None and math.isfinite(_upper(bound)) else self.notes[name]
+            epsilon = "-" if bound is None else format_up(_upper(bound))
+            rows.append((name, epsilon, _format_quotient(bound, exact), meaning + _format_lower(bound)))
+        gap = self.selection_gap
+        return rich_table(
+            ("bound", "epsilon", "/ exact", "meaning"),
+            rows,
+            title=f"epsilon at delta = {write_value(self.delta)} of {selection_of(self.mechanism, self.count)}",
+            caption=None
+            if gap is None
+            else f"gap of the selection step (upper/lower - 1): {gap:.1e}; composition: {self.composition_runs} runs",
+            right=("epsilon", "/ exact"),
+            wrap=("meaning",),
+            bold=1,  # the exact bound
+        )
+
+    def plot(self, path: str | Path, over: str | None = None) -> None:
+        """Draw the bounds over a range of E K (``over="mean"``) or of delta into a .png, .pdf or .svg file."""
+        from privselect.selection.plots import save_comparison_plot
+
+        save_comparison_plot(selection_of(self.mechanism, self.count), delta=self.delta, path=path, over=over)
+
+
 def compare(mechanism: Mechanism, *, delta: float) -> Comparison:
-    """Every bound on the epsilon of a selection at this delta; of any other mechanism, epsilon alone."""
+    """Compute every bound on the epsilon of a selection at this delta; for any other mechanism, compute epsilon only."""
     if not isinstance(mechanism, Mechanism):
         raise ParameterError(f"`mechanism` must be a mechanism or a selection, got {format_value(mechanism)}")
     at = check_number("delta", delta, OPEN_UNIT)
     if not isinstance(mechanism, Selection):
-        nothing: dict[str, Interval | float | None] = dict.fromkeys(MEANINGS)
-        return Comparison(mechanism, None, at, mechanism.epsilon_at(at), nothing, None, None, dict.fromkeys(MEANINGS, _ALONE))
+        no_bounds: dict[str, Interval | float | None] = dict.fromkeys(MEANINGS)
+        return Comparison(mechanism, None, at, mechanism.epsilon_at(at), no_bounds, None, None, dict.fromkeys(MEANINGS, _ONE_TRIAL))
     base, count = mechanism.mechanism, mechanism.count
     bounds: dict[str, Interval | float | None] = {"exact": mechanism.epsilon_at(at)}
     notes: dict[str, str] = {}
@@ -145,108 +132,101 @@ def compare(mechanism: Mechanism, *, delta: float) -> Comparison:
         if value is not None and math.isinf(_upper(value)):
             notes[name] = f"infinite: nothing below {LARGEST_EPSILON:g} proved at delta {at:g}"
     if math.isinf(_upper(bounds["renyi"])) and not np.isfinite(base.renyi_at(1.001)):
-        notes["renyi"] = "infinite: a trial may leak everything, so no Renyi divergence of it is finite"
-    runs = composed_runs(count)
+        notes["renyi"] = "infinite: a trial may reveal everything, so its Renyi divergences are infinite"
+    runs = composition_runs(count)
     if "composition" not in notes:
         notes["composition"] = f"another mechanism, not a bound on this one: {runs} run{'s' if runs > 1 else ''}, every output released"
     return Comparison(base, count, at, base.epsilon_at(at), bounds, mechanism.selection_gap(at), runs, notes)
 
 
 # -- one function per bound: epsilon at delta, or NotCoveredError with the reason -----------------------------------------
-# Each is the greatest over the cases of a trial, one of which all trials are of.
+# Each takes the maximum over the cases of a trial: all trials of a run are of one case.
 
-_PAPER: dict[type[Count], Callable[[Curve, Count, float], float]] = {
-    Truncated: thm_negbin_epsilon,
+_PAPER_BOUNDS: dict[type[Count], Callable[[Profile, Count, float], float]] = {
+    TruncatedNegativeBinomial: thm_negbin_epsilon,
     Binomial: thm_hs_bin_epsilon,
     Poisson: cor_binomial_to_poisson_epsilon,
 }
 
 
-def pointwise(mechanism: Mechanism, count: Count, delta: float) -> float:
-    """**Pointwise**, the greater of the two orders of the neighbours."""
+def pointwise_bound(mechanism: Mechanism, count: Count, delta: float) -> float:
+    """Return epsilon by **Pointwise**, the maximum over both orders of the neighbours."""
 
-    def at(pair: DominatingPair) -> float:
+    def epsilon(pair: DominatingPair) -> float:
         return solve_epsilon(lambda epsilon: pointwise_delta(pair, count, epsilon), delta, tolerance=1e-6)
 
-    return max(at(bracket.upper) for bracket in mechanism.brackets)
+    return max(epsilon(bracket.upper) for bracket in mechanism.brackets)
 
 
-def ratio(mechanism: Mechanism, count: Count, delta: float) -> float:
-    """**Ratio**, the greater of the two orders of the neighbours."""
+def ratio_bound(mechanism: Mechanism, count: Count, delta: float) -> float:
+    """Return epsilon by **Ratio**, the maximum over both orders of the neighbours."""
     return max(ratio_epsilon(bracket.upper, count, delta) for bracket in mechanism.brackets)
 
 
-def paper(mechanism: Mechanism, count: Count, delta: float, accuracy: float = ACCURACY) -> float:
-    """The paper's own bound for this law of K: thm:negbin, thm:hs_bin or cor:binomial_to_poisson."""
-    _refuse_cap("the paper has no bound", count)
-    for law, bound in _PAPER.items():
-        if isinstance(count, law):
-            return max(bound(profile_of(case, accuracy), count, delta) for case in mechanism.cases)
+def paper_bound(mechanism: Mechanism, count: Count, delta: float, accuracy: float = ACCURACY) -> float:
+    """Return epsilon by the paper's bound for this law of K: thm:negbin, thm:hs_bin or cor:binomial_to_poisson."""
+    if count.cap is not None:
+        raise NotCoveredError("the paper has no bound for a capped law of K")
+    for family, bound in _PAPER_BOUNDS.items():
+        if isinstance(count, family):
+            return max(bound(privacy_profile_of(case, accuracy), count, delta) for case in mechanism.cases)
     raise NotCoveredError(f"the paper has no bound for {count.text_name} K")
 
 
-def renyi(mechanism: Mechanism, count: Count, delta: float, accuracy: float = ACCURACY) -> float:
-    """Papernot and Steinke's bound, converted by lem:rdp_to_dp."""
-    return max(lem_rdp_to_dp_epsilon(selection_curve(case, count, accuracy), delta) for case in mechanism.cases)
+def renyi_bound(mechanism: Mechanism, count: Count, delta: float, accuracy: float = ACCURACY) -> float:
+    """Return epsilon by Papernot and Steinke's bound, converted by lem:rdp_to_dp."""
+    return max(lem_rdp_to_dp_epsilon(selection_renyi_curve(case, count, accuracy), delta) for case in mechanism.cases)
 
 
-def liu_talwar(mechanism: Mechanism, count: Count, delta: float) -> float:
-    """Liu and Talwar's bound."""
-    if count.cap is not None or not isinstance(count, Truncated) or count.eta != 1.0:
+def liu_talwar_bound(mechanism: Mechanism, count: Count, delta: float) -> float:
+    """Return epsilon by Liu and Talwar's bound."""
+    if count.cap is not None or not isinstance(count, TruncatedNegativeBinomial) or count.eta != 1.0:
         raise NotCoveredError("Liu and Talwar cover uncapped geometric K")
-    return max(liu_talwar_epsilon(profile_of(case), count, delta) for case in mechanism.cases)
+    return max(liu_talwar_epsilon(privacy_profile_of(case), count, delta) for case in mechanism.cases)
 
 
-def composition(mechanism: Mechanism, count: Count, delta: float) -> float:
-    """Plain composition of ``ceil(E K)`` runs, every output released: another mechanism, no bound on the selection.
+def composition_bound(mechanism: Mechanism, count: Count, delta: float) -> float:
+    """Return epsilon of ``ceil(E K)`` runs, every output released: another mechanism, not a bound on the selection.
 
     Claim: ``runs`` independent trials are (epsilon, delta)-DP together at the epsilon where the ``runs``-fold composition of each
-    dominating pair falls to delta. Holds when every run is a trial of its own and the number of runs is fixed beforehand.
+    dominating pair falls to delta. Holds when the runs are independent trials and the number of runs is fixed beforehand.
     Label: Plain composition.
     """
-    return released_epsilon(mechanism, composed_runs(count), delta)
+    return composed_epsilon(mechanism, composition_runs(count), delta)
 
 
-def released_epsilon(mechanism: Mechanism, runs: int, delta: float, accuracy: float = ACCURACY) -> float:
-    """Epsilon of so many runs, every output released."""
+def composed_epsilon(mechanism: Mechanism, runs: int, delta: float, accuracy: float = ACCURACY) -> float:
+    """Return epsilon of this number of runs, every output released."""
     if runs == 1:
         return _upper(mechanism.epsilon_at(delta))
-    mean_loss = sum(times * max(_mean_loss(bracket.upper) for bracket in step.brackets) for step, times in mechanism.as_parts())
-    if runs > _MOST_RUNS or runs * mean_loss > _LARGEST_MEAN_LOSS:
+    mean_loss = sum(times * max(_mean_loss(bracket.upper) for bracket in step.brackets) for step, times in mechanism.composition_steps())
+    if runs > _MAX_RUNS or runs * mean_loss > _MAX_MEAN_LOSS:
         raise NotCoveredError(f"{runs} runs, every output released, leak too much to be worth computing")
-    return max(float(pair.epsilon_at(delta, side=1)) for pair in _repeated(mechanism, runs, accuracy))
+    return max(float(pair.epsilon_at(delta, side=1)) for pair in _composed_pairs(mechanism, runs, accuracy))
 
 
 BOUNDS: dict[str, Callable[[Mechanism, Count, float], float]] = {
-    "pointwise": pointwise,
-    "ratio": ratio,
-    "paper": paper,
-    "renyi": renyi,
-    "liu_talwar": liu_talwar,
-    "composition": composition,
+    "pointwise": pointwise_bound,
+    "ratio": ratio_bound,
+    "paper": paper_bound,
+    "renyi": renyi_bound,
+    "liu_talwar": liu_talwar_bound,
+    "composition": composition_bound,
 }
 
 
-def composed_runs(count: Count) -> int:
-    """``ceil(E K)``, at least 1; a mean such as 1/(1/3) counts as the whole number it is meant to be."""
+def composition_runs(count: Count) -> int:
+    """Return ``ceil(E K)``, at least 1; rounding errors are ignored, for example in a mean of 1/(1/3)."""
     return max(math.ceil(count.expected() * (1.0 - 1e-12)), 1)
 
 
-def _refuse_cap(complaint: str, count: Count) -> None:
-    if count.cap is not None:
-        raise NotCoveredError(f"{complaint} for a capped law of K")
-
-
 @lru_cache(maxsize=8)
-def _repeated(mechanism: Mechanism, runs: int, accuracy: float) -> tuple[DominatingPair, ...]:
+def _composed_pairs(mechanism: Mechanism, runs: int, accuracy: float) -> tuple[DominatingPair, ...]:
     return mechanism.repeated(runs, accuracy)
 
 
 def _mean_loss(pair: DominatingPair) -> float:
     return float(pair.p @ pair.losses)
-
-
-# -- showing ---------------------------------------------------------------------------------------------------------------
 
 
 def _upper(bound: Interval | float | None) -> float:
@@ -255,24 +235,11 @@ def _upper(bound: Interval | float | None) -> float:
     return float(bound.upper if isinstance(bound, Interval) else bound)
 
 
-def _plain(bound: Interval | float | None) -> object:
-    if isinstance(bound, Interval):
-        return bound.as_dict()
-    return bound if bound is not None and math.isfinite(bound) else None
-
-
-def _shown(bound: Interval | float | None) -> str:
-    value = _upper(bound)
-    if bound is None:
-        return "-"
-    return format_up(value)
-
-
-def _at_least(interval: Interval) -> str:
-    lower = math.nan if interval.lower is None else float(interval.lower)
+def _format_lower(bound: Interval | float | None) -> str:
+    lower = float(bound.lower) if isinstance(bound, Interval) and bound.lower is not None else math.nan
     return f", >= {format_down(lower)}" if math.isfinite(lower) else ""
 
 
-def _quotient(bound: Interval | float | None, exact: float) -> str:
+def _format_quotient(bound: Interval | float | None, exact: float) -> str:
     quotient = _upper(bound) / exact if exact > 0.0 else math.nan
     return f"{quotient:.3f}" if math.isfinite(quotient) else ""

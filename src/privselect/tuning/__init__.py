@@ -1,1 +1,1 @@
-"""Run private selection for real: draw K, run the trials, release the winner alone."""
+"""Run private selection: draw K, run the trials, and release only the winner."""

@@ -1,34 +1,44 @@
-"""The demonstration's trial: softmax regression by DP-SGD on handwritten digits, scored by a noisy count on held-out ones.
+"""The trial and the data of ``privselect demo``: DP-SGD on handwritten digits, scored by a noisy count on held-out digits.
 
-A template for a trial of one's own: what a plan file names as objective, data, synthetic and correct is here.
+A template for your own trial: the plan file names the objective, data, synthetic data and ``correct`` of this module.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from privselect._util.validation import format_value
-from privselect.errors import ParameterError
+from privselect.errors import MissingExtraError, ParameterError
 from privselect.mechanisms import DPSGD, Disjoint, Mechanism
-from privselect.tuning import demo_data, softmax_dpsgd
+from privselect.tuning import softmax_dpsgd
 from privselect.tuning.plan_ids import plan_id
+from privselect.tuning.scores import keyed_split
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import numpy as np
     from numpy.typing import NDArray
 
-    from privselect.tuning.randomness.trial_randomness import Randomness
+    from privselect.tuning.randomness import Randomness
     from privselect.tuning.space import Candidate
 
-RECORDS = 1150  # about how many are trained on: declared, public, and the same whoever takes part
+CLASSES, FEATURES = 10, 64
+RECORDS = 1150  # declared, public number of training records, approximately the true one
 _SIGMA = 4.0  # of the noise on the count
+_PIXEL_LEVELS = 16
+_TEST_SHARE = 0.2
+_TEST_KEY = b"privselect digits: public test set"
+_SYNTHETIC_SIZE = 1797  # as many as the real digits
+_SYNTHETIC_NOISE = 8.0  # makes the synthetic digits about as hard to learn as the real ones
+_SYNTHETIC_SEED = 20_260_101  # fixed and public: synthetic data protects nobody
 
 
-def question(out: Path) -> dict[str, Any]:
-    """The demonstration's plan, its noise left open, in the fields of a plan file."""
+def demo_plan(out: Path) -> dict[str, Any]:
+    """Return the demo's plan with its noise left open, as fields of a plan file."""
     here = __name__
     return {
         "version": 1,
@@ -38,7 +48,7 @@ def question(out: Path) -> dict[str, Any]:
         "delta": 1e-5,
         "declared": {
             "unit": "one handwritten digit",
-            "trust_model": "central: whoever runs the demonstration sees the digits",
+            "trust_model": "central: the person running the demo sees the digits",
             "records_public": False,
             "not_covered": ("the ranges of the search space were chosen on these digits",),
         },
@@ -58,22 +68,20 @@ def question(out: Path) -> dict[str, Any]:
 @plan_id("demo_trial")
 @dataclass(frozen=True)
 class DigitsTrial:
-    """The objective: trains with the very numbers of the plan's mechanism, so that what is run is what is accounted for."""
+    """The objective. It trains with the numbers of the plan's mechanism, so what is run is what is accounted for."""
 
     trainer: softmax_dpsgd.SoftmaxDPSGD
 
     @classmethod
     def for_mechanism(cls, mechanism: Mechanism) -> DigitsTrial:
-        """The trial that runs the DP-SGD of a plan."""
+        """Return the trial that runs the DP-SGD of a plan."""
         parts = mechanism.parts if isinstance(mechanism, Disjoint) else (mechanism,)
         for part in parts:
             if isinstance(part, DPSGD):
                 return cls(
-                    softmax_dpsgd.SoftmaxDPSGD(
-                        part.noise_multiplier, part.sampling_probability, part.steps, RECORDS, demo_data.CLASSES, demo_data.FEATURES
-                    )
+                    softmax_dpsgd.SoftmaxDPSGD(part.noise_multiplier, part.sampling_probability, part.steps, RECORDS, CLASSES, FEATURES)
                 )
-        raise ParameterError(f"`mechanism` must hold a dpsgd(...) for this trial to run, got {format_value(str(mechanism))}")
+        raise ParameterError(f"`mechanism` must contain a dpsgd(...) for this trial, got {format_value(str(mechanism))}")
 
     @property
     def mechanism(self) -> DPSGD:
@@ -82,11 +90,11 @@ class DigitsTrial:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the certificate must say of the trainer."""
+        """The trainer's notes for the certificate."""
         return self.trainer.notes
 
     def __call__(self, candidate: Candidate, data: dict[str, Any], randomness: Randomness) -> tuple[None, dict[str, Any]]:
-        """A model; its score is a matter of the hold-out, which is not here."""
+        """Train a model. The score is None because it is counted on the hold-out later."""
         model = self.trainer.train(
             data["features"], data["labels"], learning_rate=candidate["learning_rate"], clip=candidate["clip"], randomness=randomness
         )
@@ -94,26 +102,84 @@ class DigitsTrial:
 
 
 def private() -> dict[str, Any]:
-    """The digits that the demonstration treats as private."""
-    return _columns(demo_data.load().private)
+    """Return the digits that the demo treats as private."""
+    return _as_columns(load_digits().private)
 
 
 def synthetic() -> dict[str, Any]:
-    """Made-up records of the same form, for a dry run."""
-    return _columns(demo_data.synthetic().private)
+    """Return synthetic records of the same form, for a dry run."""
+    return _as_columns(synthetic_digits().private)
 
 
 @plan_id("demo_correct")
 def correct(model: dict[str, Any], held: dict[str, Any]) -> NDArray[np.bool_]:
-    """Whether each held-out digit is recognised."""
+    """Return whether each held-out digit is recognised."""
     return softmax_dpsgd.correct(model, held["features"], held["labels"])
 
 
-def test_accuracy(model: dict[str, Any]) -> float:
-    """On the digits that the demonstration treats as public."""
-    test = demo_data.load().test
+def public_test_accuracy(model: dict[str, Any]) -> float:
+    """Return the accuracy on the digits that the demo treats as public."""
+    test = load_digits().test
     return float(softmax_dpsgd.correct(model, test.features, test.labels).mean())
 
 
-def _columns(records: demo_data.Records) -> dict[str, Any]:
+# -- the data ------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class DigitRecords:
+    """Digits: features in [0, 1] (one row each), labels from 0 to 9, and a permanent id each."""
+
+    features: NDArray[np.float64]
+    labels: NDArray[np.int64]
+    ids: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def select(self, mask: NDArray[np.bool_]) -> DigitRecords:
+        """Return the records marked by the mask, in their order."""
+        ids = tuple(record for record, keep in zip(self.ids, mask, strict=True) if keep)
+        return DigitRecords(self.features[mask], self.labels[mask], ids)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class DigitSplit:
+    """The digits that the demo treats as ``private``, and a ``test`` part that it treats as public."""
+
+    private: DigitRecords
+    test: DigitRecords
+
+
+def load_digits() -> DigitSplit:
+    """Load the 1797 images of 8 by 8 pixels that come with scikit-learn, scaled by 1/16; about a fifth is the test part.
+
+    An image's id is its position in scikit-learn's file, which does not change between releases. Both the digits and the key of the
+    split are public: the demo shows how a run works, and protects nobody.
+    """
+    try:
+        datasets = import_module("sklearn.datasets")
+    except ImportError:
+        raise MissingExtraError("the digits need scikit-learn. Install it with: pip install 'privselect[demo]'") from None
+    pixels, labels = datasets.load_digits(return_X_y=True)
+    return _split("digit", np.asarray(pixels, dtype=np.float64), np.asarray(labels, dtype=np.int64))
+
+
+def synthetic_digits() -> DigitSplit:
+    """Draw ten random shapes with noise from a fixed public generator, for dry runs and if scikit-learn is missing."""
+    rng = np.random.default_rng(_SYNTHETIC_SEED)
+    shapes = rng.uniform(0.0, _PIXEL_LEVELS, size=(CLASSES, FEATURES))
+    labels = rng.integers(0, CLASSES, size=_SYNTHETIC_SIZE)
+    noise = rng.normal(0.0, _SYNTHETIC_NOISE, size=(_SYNTHETIC_SIZE, FEATURES))
+    pixels = np.rint(np.clip(shapes[labels] + noise, 0.0, _PIXEL_LEVELS))
+    return _split("synthetic", pixels, labels)
+
+
+def _split(kind: str, pixels: NDArray[np.float64], labels: NDArray[np.int64]) -> DigitSplit:
+    records = DigitRecords(pixels / _PIXEL_LEVELS, labels, tuple(f"{kind}-{index}" for index in range(len(labels))))
+    test = keyed_split(records.ids, _TEST_SHARE, _TEST_KEY)
+    return DigitSplit(records.select(~test), records.select(test))
+
+
+def _as_columns(records: DigitRecords) -> dict[str, Any]:
     return {"ids": list(records.ids), "features": records.features, "labels": records.labels}

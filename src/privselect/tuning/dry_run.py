@@ -1,6 +1,6 @@
-"""A few trials on synthetic data, before anything private is touched: here is where an objective is debugged.
+"""A few trials on synthetic data, to debug an objective before any private data is accessed.
 
-Nothing is hidden: what a trial prints is seen, and what it raises comes with its traceback. That is allowed as the data is nobody's.
+Nothing is hidden: the output of a trial is shown, and its errors come with their traceback. Synthetic data is not private.
 """
 
 from __future__ import annotations
@@ -11,85 +11,84 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from privselect.errors import ParameterError, PrivselectError
-from privselect.tuning.define_by_run import unpacked
-from privselect.tuning.isolation.suppress_output import silence
-from privselect.tuning.plan_violation import Breach
-from privselect.tuning.randomness.key_derivation import SECRET_BYTES
-from privselect.tuning.runner import Drawn
+from privselect.tuning.isolation import suppress_output
+from privselect.tuning.plan_violation import PlanViolation
+from privselect.tuning.randomness import SECRET_BYTES
+from privselect.tuning.runner import RunDraws
 from privselect.tuning.scores import NoisyCount
-from privselect.tuning.trial import Work
+from privselect.tuning.trial import TrialSetup, unpack_trial
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from privselect.tuning.space import Candidate
-    from privselect.tuning.tune import Tuning
+    from privselect.tuning.tuning_run import TuningRun
 
 TRIALS = 3
 
 
 @dataclass(frozen=True)
-class DryTrial:
+class DryRunTrial:
     """One trial on synthetic data. None of this is secret."""
 
     candidate: Candidate
     score: float
     seconds: float
-    size: int | None  # bytes of the exported artifact; None where nothing is exported
-    pure: bool | None  # whether the same randomness gave the same outcome once more; None where it was not tried
+    size: int | None  # bytes of the exported artifact; None if nothing is exported
+    reproducible: bool | None  # whether the same randomness gave the same outcome again; None if not checked
 
 
-def dry_run(tuning: Tuning, synthetic: Callable[[], Any], trials: int = TRIALS) -> Iterator[DryTrial]:
-    """The trials one by one, in this process; whatever goes wrong is raised as it is."""
-    recipe = tuning.recipe
-    recipe.look_at_space()
-    drawn = Drawn(secrets.token_bytes(SECRET_BYTES), trials, recipe.space)
-    work = _work(tuning, synthetic())
-    export = work.export
+def dry_run(run: TuningRun, synthetic: Callable[[], Any], trials: int = TRIALS) -> Iterator[DryRunTrial]:
+    """Yield the trials one by one, run in this process. Errors are raised unchanged."""
+    spec = run.spec
+    spec.validate_space()
+    draws = RunDraws(secrets.token_bytes(SECRET_BYTES), trials, spec.space)
+    setup = _trial_setup(run, synthetic())
+    export = setup.export
     for slot in range(trials):
-        candidate = drawn.candidate(slot)
-        recipe.check(candidate)
+        candidate = draws.candidate(slot)
+        spec.check_candidate(candidate)
         began = time.perf_counter()
-        outcome = work.outcome(candidate, drawn.seed(slot))
+        outcome = setup.run(candidate, draws.seed(slot))
         seconds = time.perf_counter() - began
         content = outcome.artifact
-        if recipe.suggested:
-            candidate, _, content = unpacked(content)
+        if spec.define_by_run:
+            candidate, _, content = unpack_trial(content)
         if export is not None:
             export.decode(content)
-        # Once is enough to find a trainer that has a generator of its own, and costs no more than one trial's time.
-        pure = work.outcome(drawn.candidate(slot), drawn.seed(slot)) == outcome if slot == 0 and trials > 1 else None
-        yield DryTrial(candidate, outcome.score, seconds, None if export is None else len(content), pure)
+        # One repeated trial is enough to find a trainer with its own generator.
+        repeated = setup.run(draws.candidate(slot), draws.seed(slot)) == outcome if slot == 0 and trials > 1 else None
+        yield DryRunTrial(candidate, outcome.score, seconds, None if export is None else len(content), repeated)
 
 
-def try_once(tuning: Tuning, synthetic: Callable[[], Any]) -> None:
-    """One trial before K is drawn, in silence: an objective that cannot run is refused while nothing has been spent."""
+def run_synthetic_trial(run: TuningRun, synthetic: Callable[[], Any]) -> None:
+    """Run one trial without output before K is drawn, and refuse an objective that fails while nothing has been spent."""
     try:
-        with silence():
-            next(dry_run(tuning, synthetic, 1))
+        with suppress_output():
+            next(dry_run(run, synthetic, 1))
     except KeyboardInterrupt:
         raise
-    except (PrivselectError, Breach) as error:
-        raise ParameterError(f"the trial on synthetic data failed before anything private was touched: {error}") from error
+    except (PrivselectError, PlanViolation) as error:
+        raise ParameterError(f"the trial on synthetic data failed before any private data was accessed: {error}") from error
     except BaseException as error:
         raise ParameterError(
-            f"the trial on synthetic data failed with {type(error).__name__} before anything private was touched; "
+            f"the trial on synthetic data failed with {type(error).__name__} before any private data was accessed; "
             "`privselect tune --dry-run` shows more"
         ) from error
 
 
-def _work(tuning: Tuning, data: Any) -> Work:
-    """As in a run, but for the hold-out: one that is given apart is private, and the synthetic data itself stands in for it."""
-    recipe, measured = tuning.recipe, None
-    if isinstance(recipe.score, NoisyCount):
-        score = recipe.score if recipe.score.fraction is not None else replace(recipe.score, holdout=data)
-        data, measured = score.parts(data, recipe.split_key())
-    return Work(
-        recipe.objective,
+def _trial_setup(run: TuningRun, data: Any) -> TrialSetup:
+    """Return the setup of a real run, with the synthetic data in place of a separate hold-out, which is private."""
+    spec, scorer = run.spec, None
+    if isinstance(spec.score, NoisyCount):
+        score = spec.score if spec.score.fraction is not None else replace(spec.score, holdout=data)
+        data, scorer = score.split(data, spec.holdout_key())
+    return TrialSetup(
+        spec.objective,
         data,
-        measured,
-        recipe.export,
-        seed_bits=tuning.seed_bits,
-        suggested=recipe.suggested,
-        fault=recipe.judge,
+        scorer,
+        spec.export,
+        seed_bits=run.seed_bits,
+        define_by_run=spec.define_by_run,
+        candidate_fault=spec.check_in_trial,
     )

@@ -1,4 +1,4 @@
-"""What leaves a trial: a declared export, never whatever the trainer happened to leave in an object."""
+"""The declared export of an artifact, so nothing else that a trainer left in an object is released."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from privselect._util.validation import format_value
 from privselect.errors import MissingExtraError, ParameterError
 from privselect.tuning.plan_ids import name_in_plan
 
-_KINDS = ("arrays", "safetensors")
+EXPORT_KINDS = ("arrays", "safetensors")
 _NAME = re.compile(r"\w+(\.\w+)*")
 
 
 @dataclass(frozen=True)
 class Export:
-    """How an artifact becomes bytes and which file holds them; ``name`` is what the plan says."""
+    """How an artifact becomes bytes, and the file that holds them; ``name`` is the name in the plan."""
 
     name: str
     file: str
@@ -28,7 +28,7 @@ class Export:
 
 
 def read_export(given: str | Callable[[Any], bytes] | None) -> Export | None:
-    """``"arrays"``, ``"safetensors"``, a function from the artifact to bytes, or None where only the candidate is released."""
+    """Return the export for "arrays", "safetensors" or a function from the artifact to bytes; None releases only the candidate."""
     if given is None:
         return None
     if given == "arrays":
@@ -38,48 +38,48 @@ def read_export(given: str | Callable[[Any], bytes] | None) -> Export | None:
         return Export("safetensors", "model.safetensors", _to_safetensors, _from_safetensors)
     if callable(given):
         return Export(name_in_plan(given), "model.bin", _UserExport(given), bytes)
-    raise ParameterError(f"`export` must be one of {', '.join(_KINDS)}, or a function that returns bytes, got {format_value(given)}")
+    raise ParameterError(f"`export` must be one of {', '.join(EXPORT_KINDS)}, or a function that returns bytes, got {format_value(given)}")
 
 
 def arrays_to_bytes(artifact: Any) -> bytes:
-    """A table of numeric arrays as the bytes of an .npz file, which depend on nothing but the arrays."""
+    """Encode a dict of arrays as an .npz file whose bytes depend on the arrays only."""
     import numpy as np
 
     buffer = io.BytesIO()
-    # Not by numpy's savez, to which an array called "file" is something else.
+    # Not with numpy's savez, which has its own argument "file".
     with zipfile.ZipFile(buffer, "w") as archive:
-        for name, array in _checked_arrays(artifact).items():
+        for name, array in _check_arrays(artifact).items():
             content = io.BytesIO()
             np.lib.format.write_array(content, array, allow_pickle=False)
-            archive.writestr(zipfile.ZipInfo(f"{name}.npy"), content.getvalue())  # of a fixed date
+            archive.writestr(zipfile.ZipInfo(f"{name}.npy"), content.getvalue())  # with a fixed date
     return buffer.getvalue()
 
 
 def arrays_from_bytes(content: bytes) -> Any:
-    """The arrays back."""
+    """Decode the arrays of an .npz file."""
     import numpy as np
 
     with np.load(io.BytesIO(content), allow_pickle=False) as file:
         return {name: file[name] for name in file.files}
 
 
-def _checked_arrays(artifact: Any) -> dict[str, Any]:
+def _check_arrays(artifact: Any) -> dict[str, Any]:
     import numpy as np
 
     if not isinstance(artifact, Mapping):
-        raise ParameterError(f"an artifact of arrays must be a table of names and arrays, got a {type(artifact).__name__}")
+        raise ParameterError(f"an artifact of arrays must be a dict of names and arrays, got a {type(artifact).__name__}")
     for name in artifact:
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise ParameterError(f"an artifact of arrays must have names such as weights or layers.0.bias, got {format_value(name)}")
-    arrays = {name: np.asarray(_plain_array(artifact[name]), order="C") for name in sorted(artifact)}
+    arrays = {name: np.asarray(_to_numpy(artifact[name]), order="C") for name in sorted(artifact)}
     for name, array in arrays.items():
         if array.dtype.kind not in "biufcSU":
             raise ParameterError(f"an artifact of arrays must hold numbers or text, got {name} of type {array.dtype}")
     return arrays
 
 
-def _plain_array(value: Any) -> Any:
-    """A torch tensor as an array, also one that is still part of a graph."""
+def _to_numpy(value: Any) -> Any:
+    """Convert a torch tensor to an array, even if it is still part of a graph."""
     return value.detach().cpu().numpy() if hasattr(value, "detach") and hasattr(value, "cpu") else value
 
 
@@ -98,12 +98,12 @@ def _safetensors() -> Any:
     try:
         import safetensors.numpy
     except ModuleNotFoundError:
-        raise MissingExtraError("export to safetensors needs safetensors; install it with: pip install 'privselect[safetensors]'") from None
+        raise MissingExtraError("export to safetensors needs safetensors. Install it with: pip install 'privselect[safetensors]'") from None
     return safetensors.numpy
 
 
 def _to_safetensors(artifact: Any) -> bytes:
-    return bytes(_safetensors().save(_checked_arrays(artifact)))
+    return bytes(_safetensors().save(_check_arrays(artifact)))
 
 
 def _from_safetensors(content: bytes) -> Any:

@@ -1,9 +1,8 @@
-"""The ledger: the one place where a run's secrets are kept, until the release destroys them.
+"""The ledger: the only place that keeps a run's secrets, until the release destroys them.
 
-One SQLite file for each run, readable by its owner alone and opened by the coordinator alone. The secret is drawn once, in the
-transaction that creates the run, together with K; everything else that is random is derived from the secret, so that a run that was
-killed goes on as if it had not been. Of the trials, only which are done and the best so far are kept: a score that lost is never
-written anywhere.
+Each run has one SQLite file, readable by its owner only and opened by the coordinator only. The secret and K are drawn once, in the
+transaction that creates the run. Everything else random is derived from the secret, so a killed run continues as if it had not been
+killed. Of the trials, the ledger keeps which are done and the best so far: a losing score is never written.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from privselect._util.atomic_files import sync_folder
 from privselect._util.validation import format_value
 from privselect.errors import LedgerError
-from privselect.tuning.randomness.key_derivation import DERIVATION
+from privselect.tuning.randomness import DERIVATION_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,8 +48,8 @@ CREATE TABLE best (
 
 
 @dataclass(frozen=True, repr=False)
-class Begun:
-    """A run as its ledger knows it."""
+class RunRecord:
+    """What the ledger records about a run."""
 
     plan: str
     certificate: str
@@ -72,15 +71,15 @@ class Best:
 
 
 class Ledger:
-    """The ledger of one run, in a file or, for runs that need not survive their process, in memory."""
+    """The ledger of one run, in a file, or in memory for a run that need not survive its process."""
 
-    def __init__(self, connection: sqlite3.Connection, where: Path | None) -> None:
+    def __init__(self, connection: sqlite3.Connection, path: Path | None) -> None:
         self._connection = connection
-        self._where = where
-        self._bar: tuple[float, bytes] | None = None  # the best so far, so that a trial that lost needs no look at the file
-        best = self.best() if where is not None and self.exists() else None  # in memory there is nothing yet
+        self._path = path
+        self._best_key: tuple[float, bytes] | None = None  # the best so far, so a losing trial needs no access to the file
+        best = self.best() if path is not None and self.exists() else None  # in memory there is nothing yet
         if best is not None:
-            self._bar = (best.score, best.mark)
+            self._best_key = (best.score, best.mark)
 
     def __repr__(self) -> str:
         return "Ledger(...)"
@@ -89,28 +88,28 @@ class Ledger:
 
     @classmethod
     def in_memory(cls) -> Ledger:
-        """Behind the same class, for a run that cannot be resumed."""
-        return cls(_connected(":memory:"), None)
+        """Return a ledger in memory, for a run that cannot be resumed."""
+        return cls(_connect(":memory:"), None)
 
     @classmethod
     def open(cls, path: Path) -> Ledger:
-        """The ledger in a file, created if there is none; refused where it is not ours, or where another coordinator has it."""
+        """Open the ledger in a file, or create it. Refuse a file that is not a ledger or that another coordinator has open."""
         _create_private(path)
         _refuse_wal(path)
-        with _told(path):
-            connection = _connected(path)
+        with _sqlite_errors(path):
+            connection = _connect(path)
         try:
-            with _told(path):
+            with _sqlite_errors(path):
                 _lock(connection)
-                _check_ours(connection, path)
+                _check_is_ledger(connection, path)
                 return cls(connection, path)
         except BaseException:
             connection.close()
             raise
 
     @staticmethod
-    def peek(path: Path) -> str | None:
-        """The folder that an unfinished run in this file is to be released to, without a lock; None where that cannot be told."""
+    def unfinished_target(path: Path) -> str | None:
+        """Return the folder to which an unfinished run in this file is to be released, without a lock, or None if unknown."""
         try:
             connection = sqlite3.connect(f"{path.absolute().as_uri()}?immutable=1", uri=True)
             try:
@@ -118,98 +117,98 @@ class Ledger:
             finally:
                 connection.close()
         except sqlite3.Error:
-            return None  # of another version, no ledger, or just being changed: not ours to judge
+            return None  # another version, not a ledger, or being changed right now
         return rows[0][0] if rows else None
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file and release its lock."""
         self._connection.close()
 
     def exists(self) -> bool:
-        """Whether a run was begun."""
-        return bool(self._ask("SELECT count(*) FROM sqlite_schema WHERE name = 'run'")[0][0])
+        """Return whether a run was started."""
+        return bool(self._query("SELECT count(*) FROM sqlite_schema WHERE name = 'run'")[0][0])
 
     # -- the run --------------------------------------------------------------------------------------------------------------
 
-    def begin(self, begun: Begun) -> None:
-        """Create the run: the secret and K, in one transaction, once and for all."""
+    def begin(self, record: RunRecord) -> None:
+        """Create the run with its secret and K, in one transaction."""
         with self._transaction():
-            _create(self._connection, (begun.plan, begun.certificate, begun.target, DERIVATION, begun.secret, begun.trials, 0))
+            _create(self._connection, (record.plan, record.certificate, record.target, DERIVATION_VERSION, record.secret, record.trials, 0))
 
-    def begun(self) -> Begun | None:
-        """The run, if one was begun."""
+    def run_record(self) -> RunRecord | None:
+        """Return the run, if one was started."""
         if not self.exists():
             return None
-        rows = self._ask("SELECT plan, certificate, target, secret, trials, fingerprint, released, derivation FROM run")
+        rows = self._query("SELECT plan, certificate, target, secret, trials, fingerprint, released, derivation FROM run")
         if len(rows) != 1:
-            raise LedgerError(f"the ledger {self._named()} is damaged: it holds no run")
+            raise LedgerError(f"the ledger {self._name()} is damaged: it contains no run")
         plan, certificate, target, secret, trials, fingerprint, released, derivation = rows[0]
-        if derivation != DERIVATION and not released:
-            raise LedgerError(f"the ledger {self._named()} was begun by another version of privselect, which alone can finish it")
-        return Begun(plan, certificate, target, secret or b"", trials or 0, fingerprint, bool(released))
+        if derivation != DERIVATION_VERSION and not released:
+            raise LedgerError(f"the ledger {self._name()} was started by another version of privselect. Resume the run with that version")
+        return RunRecord(plan, certificate, target, secret or b"", trials or 0, fingerprint, bool(released))
 
-    def bind(self, fingerprint: bytes) -> None:
-        """Remember which data the run is on."""
+    def set_fingerprint(self, fingerprint: bytes) -> None:
+        """Record the fingerprint of the run's data."""
         with self._transaction():
             self._connection.execute("UPDATE run SET fingerprint = ?", (fingerprint,))
 
     # -- the trials -----------------------------------------------------------------------------------------------------------
 
-    def missing(self, trials: int) -> Iterator[int]:
-        """The slots below ``trials`` that are not done, one after the other."""
+    def missing_slots(self, trials: int) -> Iterator[int]:
+        """Yield the slots below ``trials`` that are not done."""
         for slot in range(trials):
-            if not self._ask("SELECT 1 FROM done WHERE slot = ?", (slot,)):
+            if not self._query("SELECT 1 FROM done WHERE slot = ?", (slot,)):
                 yield slot
 
-    def record(self, slot: int, outcome: Outcome | None, mark: bytes) -> None:
-        """A slot's first result counts; of a result that is not the best so far nothing is kept."""
-        best = outcome if outcome is not None and (self._bar is None or (outcome.score, mark) > self._bar) else None
-        # Where the best so far loses, the journal must not keep it either.
+    def record_trial(self, slot: int, outcome: Outcome | None, mark: bytes) -> None:
+        """Record that a slot is done. Its first result counts; a result that is not the best so far is not kept."""
+        best = outcome if outcome is not None and (self._best_key is None or (outcome.score, mark) > self._best_key) else None
+        # When the best so far is replaced, the journal must not keep it either.
         with self._transaction(keep_journal=best is None):
             if self._connection.execute("INSERT OR IGNORE INTO done VALUES (?)", (slot,)).rowcount == 0:
                 return
             if best is not None:
                 self._connection.execute("INSERT OR REPLACE INTO best VALUES (1, ?, ?, ?, ?)", (slot, best.score, mark, best.artifact))
         if best is not None:
-            self._bar = (best.score, mark)
+            self._best_key = (best.score, mark)
 
     def best(self) -> Best | None:
-        """The best trial so far, if one did not fail."""
-        rows = self._ask("SELECT slot, score, mark, artifact FROM best")
+        """Return the best trial so far, or None if all failed."""
+        rows = self._query("SELECT slot, score, mark, artifact FROM best")
         return Best(*rows[0]) if rows else None
 
-    # -- the end --------------------------------------------------------------------------------------------------------------
+    # -- after the release --------------------------------------------------------------------------------------------------------------
 
     def destroy_secrets(self) -> None:
-        """After the release: the secret, K, the fingerprint, the trials and the winner's seed go; what is left is the tombstone.
+        """Destroy the secret, K, the fingerprint, the trials and the winner's seed; a tombstone remains.
 
-        It is made anew and takes the ledger's place at once: a file that had held the run would tell of K by its size, and by how
-        often SQLite counted it changed. What the old file held is then overwritten.
+        The tombstone is a new file that replaces the ledger in one step, because the old file's size and SQLite's change counter
+        would reveal K. The old content is then overwritten.
         """
-        rows = self._ask("SELECT plan, certificate, target, derivation FROM run")
-        with _told(self._where):
+        rows = self._query("SELECT plan, certificate, target, derivation FROM run")
+        with _sqlite_errors(self._path):
             tombstone = (*rows[0], None, None, 1)
-            if self._where is None:
+            if self._path is None:
                 self._connection.close()
-                self._connection = _connected(":memory:")
+                self._connection = _connect(":memory:")
                 _create(self._connection, tombstone)
             else:
-                _replace(self._where, tombstone)
+                _replace_with_tombstone(self._path, tombstone)
                 self._connection.close()
-                self._connection = _connected(self._where)
-        self._bar = None
+                self._connection = _connect(self._path)
+        self._best_key = None
 
-    # -- within ---------------------------------------------------------------------------------------------------------------
+    # -- SQLite ---------------------------------------------------------------------------------------------------------------
 
-    def _ask(self, question: str, values: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
-        with _told(self._where):
-            return self._connection.execute(question, values).fetchall()
+    def _query(self, statement: str, values: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
+        with _sqlite_errors(self._path):
+            return self._connection.execute(statement, values).fetchall()
 
     @contextlib.contextmanager
     def _transaction(self, *, keep_journal: bool = True) -> Iterator[None]:
-        """All or nothing. What it changes stays readable in SQLite's journal until the next one, unless that is not to be kept."""
-        with _told(self._where):
-            if self._where is not None:
+        """Run all or nothing. With ``keep_journal``, the replaced content stays readable in SQLite's journal until the next transaction."""
+        with _sqlite_errors(self._path):
+            if self._path is not None:
                 self._connection.execute(f"PRAGMA journal_size_limit = {-1 if keep_journal else 0}")
             self._connection.execute("BEGIN IMMEDIATE")
             try:
@@ -220,17 +219,17 @@ class Ledger:
                     self._connection.execute("ROLLBACK")
                 raise
 
-    def _named(self) -> str:
-        return "in memory" if self._where is None else format_value(str(self._where))
+    def _name(self) -> str:
+        return "in memory" if self._path is None else format_value(str(self._path))
 
 
-def _connected(where: Path | str) -> sqlite3.Connection:
-    return sqlite3.connect(where, isolation_level=None, timeout=0.0, check_same_thread=False)
+def _connect(path: Path | str) -> sqlite3.Connection:
+    return sqlite3.connect(path, isolation_level=None, timeout=0.0, check_same_thread=False)
 
 
 def _create(connection: sqlite3.Connection, run: tuple[object, ...]) -> None:
-    """A ledger's tables, with its one run."""
-    # One statement at a time: executescript would commit in between.
+    """Create the tables of a ledger, with its one run."""
+    # One statement at a time, because executescript would commit in between.
     for statement in _SCHEMA.split(";\n"):
         connection.execute(statement)
     connection.execute(
@@ -240,21 +239,21 @@ def _create(connection: sqlite3.Connection, run: tuple[object, ...]) -> None:
     connection.execute(f"PRAGMA user_version = {_FORMAT}")
 
 
-def _replace(path: Path, tombstone: tuple[object, ...]) -> None:
-    """A kill leaves the one or the other, whole."""
+def _replace_with_tombstone(path: Path, tombstone: tuple[object, ...]) -> None:
+    """Replace the ledger by its tombstone; a kill leaves one or the other complete."""
     part = path.with_name(f".{path.name}.part")
     try:
         part.unlink(missing_ok=True)
         _create_private(part)
-        made = _connected(part)
+        new = _connect(part)
         try:
-            made.execute("PRAGMA journal_mode = MEMORY")  # nobody reads the file before it is whole
-            made.execute("BEGIN")
-            _create(made, tombstone)
-            made.execute("COMMIT")
+            new.execute("PRAGMA journal_mode = MEMORY")  # no process reads the file before it is complete
+            new.execute("BEGIN")
+            _create(new, tombstone)
+            new.execute("COMMIT")
         finally:
-            made.close()
-        # Between transactions the journal is of no use; one that was left by a kill would outlast the connection.
+            new.close()
+        # The journal has no use between transactions; one left by a kill would outlast the connection.
         journal = path.with_name(f"{path.name}-journal")
         if journal.exists():
             with journal.open("r+b", buffering=0) as old:
@@ -265,7 +264,9 @@ def _replace(path: Path, tombstone: tuple[object, ...]) -> None:
             sync_folder(path.parent)
             _overwrite(old)
     except OSError as error:
-        raise LedgerError(f"the ledger {format_value(str(path))} could not be written ({error.strerror}); the run can be resumed") from None
+        raise LedgerError(
+            f"the ledger {format_value(str(path))} could not be written ({error.strerror}). Run the same command again to resume"
+        ) from None
 
 
 def _overwrite(file: FileIO) -> None:
@@ -277,69 +278,69 @@ def _overwrite(file: FileIO) -> None:
 
 
 def _create_private(path: Path) -> None:
-    """A file that its owner alone can read, in a folder that its owner alone can enter."""
+    """Create a file that only its owner can read, in a folder that only its owner can enter."""
     folder = path.parent
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         mode = folder.stat().st_mode & 0o777
         if mode & 0o077:
             raise LedgerError(
-                f"the folder of a ledger must be open to its owner alone (mode 0700), got {format_value(str(folder))} of mode {mode:04o}"
+                f"the folder of a ledger must be accessible to its owner only (mode 0700), got {format_value(str(folder))} of mode {mode:04o}"
             )
         if not path.exists():
             os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
         if path.stat().st_mode & 0o077:
-            raise LedgerError(f"a ledger must be readable by its owner alone (mode 0600), got {format_value(str(path))}")
+            raise LedgerError(f"a ledger must be readable by its owner only (mode 0600), got {format_value(str(path))}")
     except OSError as error:
-        raise LedgerError(f"the ledger must be a file that can be written, got {format_value(str(path))} ({error.strerror})") from None
+        raise LedgerError(f"the ledger must be a writable file, got {format_value(str(path))} ({error.strerror})") from None
 
 
 def _refuse_wal(path: Path) -> None:
-    """To open a database that has a write-ahead log changes it; a ledger never has one."""
+    """Refuse a database with a write-ahead log: opening it would change it, and a ledger never has one."""
     if path.with_name(f"{path.name}-wal").exists():
-        raise LedgerError(f"the file {format_value(str(path))} is no ledger of privselect; nothing in it was changed")
+        raise LedgerError(f"the file {format_value(str(path))} is not a ledger of privselect; nothing in it was changed")
 
 
 def _lock(connection: sqlite3.Connection) -> None:
-    """Held until the connection closes, also by the death of the process; works without shared memory, so on network file systems."""
+    """Lock the file until the connection closes or the process dies. No shared memory is needed, so it works on network file systems."""
     connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-    connection.execute("PRAGMA secure_delete = ON")  # what is deleted is overwritten
-    connection.execute("PRAGMA temp_store = MEMORY")  # nothing of it in a folder for temporary files
+    connection.execute("PRAGMA secure_delete = ON")  # deleted content is overwritten
+    connection.execute("PRAGMA temp_store = MEMORY")  # nothing is written to a folder for temporary files
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("BEGIN EXCLUSIVE")
     connection.execute("COMMIT")
 
 
-def _check_ours(connection: sqlite3.Connection, path: Path) -> None:
+def _check_is_ledger(connection: sqlite3.Connection, path: Path) -> None:
     if not connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
-        return  # a file that was just made, perhaps by a coordinator that was killed before it began the run
+        return  # a new file, perhaps of a coordinator that was killed before it started the run
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if application != _APPLICATION:
-        raise LedgerError(f"the file {format_value(str(path))} is no ledger of privselect; nothing in it was changed")
+        raise LedgerError(f"the file {format_value(str(path))} is not a ledger of privselect; nothing in it was changed")
     if version != _FORMAT:
-        raise LedgerError(f"the ledger {format_value(str(path))} is of format {version}, this privselect reads format {_FORMAT}")
+        raise LedgerError(f"the ledger {format_value(str(path))} has format {version}; this version of privselect reads format {_FORMAT}")
     if connection.execute("PRAGMA integrity_check").fetchone()[0] != "ok":
         raise LedgerError(f"the ledger {format_value(str(path))} is damaged; nothing in it was changed")
 
 
 @contextlib.contextmanager
-def _told(where: Path | None) -> Iterator[None]:
-    """What SQLite complains about, as one sentence."""
+def _sqlite_errors(path: Path | None) -> Iterator[None]:
+    """Turn errors of SQLite into a LedgerError with one sentence."""
     try:
         yield
     except sqlite3.Error as error:
-        name = "in memory" if where is None else format_value(str(where))
-        raise LedgerError(_REASONS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, _ELSE).format(name=name)) from None
+        name = "in memory" if path is None else format_value(str(path))
+        raise LedgerError(_MESSAGES.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, _OTHER_ERROR).format(name=name)) from None
 
 
-_ELSE = "the ledger {name} could not be read or written"
-_REASONS = {
-    sqlite3.SQLITE_BUSY: "the ledger {name} is in use: another coordinator is working on this run",
-    sqlite3.SQLITE_LOCKED: "the ledger {name} is in use: another coordinator is working on this run",
-    sqlite3.SQLITE_NOTADB: "the file {name} is no ledger of privselect; nothing in it was changed",
+_OTHER_ERROR = "the ledger {name} could not be read or written"
+_MESSAGES = {
+    sqlite3.SQLITE_BUSY: "the ledger {name} is in use: another process is running this plan",
+    sqlite3.SQLITE_LOCKED: "the ledger {name} is in use: another process is running this plan",
+    sqlite3.SQLITE_NOTADB: "the file {name} is not a ledger of privselect; nothing in it was changed",
     sqlite3.SQLITE_CORRUPT: "the ledger {name} is damaged; nothing in it was changed",
-    sqlite3.SQLITE_FULL: "the disk is full: the ledger {name} could not be written; the run can be resumed when there is room",
-    sqlite3.SQLITE_IOERR: "the ledger {name} could not be read or written; the run can be resumed when the disk works again",
-    sqlite3.SQLITE_READONLY: "the ledger {name} must be a file that can be written",
+    sqlite3.SQLITE_FULL: "the disk is full: the ledger {name} could not be written. Free some space, then run the same again to resume",
+    sqlite3.SQLITE_IOERR: "the ledger {name} could not be read or written. Check the disk, then run the same command again to resume",
+    sqlite3.SQLITE_READONLY: "the ledger {name} must be a writable file",
 }

@@ -1,4 +1,4 @@
-"""The names under which a plan knows the functions and classes it runs."""
+"""Stable names of functions and classes in plans."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ Marked = TypeVar("Marked")
 
 
 def plan_id(name: str) -> Callable[[Marked], Marked]:
-    """Give a function or class of privselect a name that stays when it moves to another module.
+    """Give a function or class of privselect a name that stays the same when it moves to another module.
 
-    Plan hashes, ledger look-ups and the key of the hold-out split contain this name. Never change one that has been released.
+    Plan hashes, ledger look-ups and the key of the hold-out split contain this name. Never change a released one.
     """
 
     def mark(thing: Marked) -> Marked:
@@ -25,9 +25,9 @@ def plan_id(name: str) -> Callable[[Marked], Marked]:
 
 
 def name_in_plan(thing: object) -> str:
-    """Return the plan id of a function, a class or an object's class; ``module:qualname`` for those that have none."""
+    """Return the plan id of a function, a class or an object's class, or ``module:qualname`` if it has none."""
     has_name = getattr(thing, "__module__", None) is not None and getattr(thing, "__qualname__", None) is not None
     named: Any = thing if has_name else type(thing)
-    # A subclass or a wrapped function runs other code, so an id is not inherited.
+    # An id is not inherited, because a subclass or a wrapped function runs other code.
     own = vars(named).get(_ATTRIBUTE) if hasattr(named, "__dict__") else None
     return own if isinstance(own, str) else f"{named.__module__}:{named.__qualname__}"

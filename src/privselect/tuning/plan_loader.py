@@ -1,76 +1,81 @@
-"""From a plan file to the run that it describes: everything imported and checked, nothing private touched."""
+"""Load a run from a plan file: import and check everything it names, without accessing private data."""
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import importlib
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from privselect._util.validation import format_value
-from privselect.errors import ParameterError
-from privselect.planning.tune_config import NAME
+from privselect.errors import MissingExtraError, ParameterError, PrivselectError
+from privselect.planning.plan_file import IMPORT_NAME
 from privselect.text_forms import parse, parse_number
 from privselect.tuning.executors import read_engine
-from privselect.tuning.import_names import function, guarded, made
-from privselect.tuning.scores import Later, NoisyCount
+from privselect.tuning.exports import EXPORT_KINDS
+from privselect.tuning.isolation import suppress_output
+from privselect.tuning.scores import LazyHoldout, NoisyCount
 from privselect.tuning.space import Space, read_distribution
-from privselect.tuning.tune import Tuning, described
+from privselect.tuning.tune import TuningRun, configure_run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
 
-    from privselect.planning.plan_file import PlanFile
-    from privselect.planning.tune_config import NoisyCountFields, TuneFields
+    from privselect.planning.plan_file import NoisyCountTable, PlanFile, TuneTable
 
-_KINDS_OF_EXPORT = ("arrays", "safetensors")
-# Fields that a run takes as they are; what the file leaves out has the run's own default.
-_AS_GIVEN = ("out", "ledger", "seed_bits", "timeout", "memory_limit", "release_at", "deadline", "constant_work", "losses")
+# Fields passed to the run unchanged; for a field missing in the file, the run has its own default.
+_PASSED_FIELDS = ("out", "ledger", "seed_bits", "timeout", "memory_limit", "release_at", "deadline", "constant_work", "losses")
+_TEXT_HIDDEN = "its text is hidden because it may contain records; `privselect tune --dry-run` shows more, on synthetic data"
 
 
 @dataclass(frozen=True, repr=False)
-class Prepared:
-    """A run, how its data is loaded, and how data that is nobody's is, where the plan names such."""
+class LoadedRun:
+    """A run, the loader of its data, and the loader of synthetic data if the plan names one."""
 
-    tuning: Tuning
+    tuning: TuningRun
     load: Callable[[], Any]
     synthetic: Callable[[], Any] | None
 
 
-def prepared(file: PlanFile, **options: Any) -> Prepared:
-    """The run of a plan file; ``options`` that are not None stand in the place of the file's."""
+def load_run(file: PlanFile, **options: Any) -> LoadedRun:
+    """Return the run of a plan file; ``options`` that are not None replace fields of the file."""
     tune, space, count = file.tune, file.space, file.count
     if tune is None:
         raise ParameterError("a run needs a table [tune] in its plan, with objective, data and score, got none")
     if space is None:
-        raise ParameterError("a run needs a table [space] in its plan, with the law of each hyperparameter, got none")
+        raise ParameterError("a run needs a table [space] in its plan, with the distribution of each hyperparameter, got none")
     if count is None:
         raise ParameterError("a run needs `count` in its plan, the law of K, such as geometric(mean=30), got none")
-    stated = {name: getattr(tune, name) for name in (*_AS_GIVEN, "executor", "workers")}
+    stated = {name: getattr(tune, name) for name in (*_PASSED_FIELDS, "executor", "workers")}
     given = {name: value for part in (stated, options) for name, value in part.items() if value is not None}
     engine = read_engine(given.pop("executor"), given.pop("workers", None))
     if "out" not in given:
         raise ParameterError("a run needs a folder for its release, `out` in [tune] or --out, got none")
-    tuning = described(
+    run = configure_run(
         _objective(tune, file.mechanism),
         _space(space),
         mechanism=file.mechanism,
         count=count,
-        score=_score(tune),
+        score=tune.score if isinstance(tune.score, str) else _noisy_count(tune.score),
         delta=file.delta,
         epsilon=file.epsilon,
         fallback=_fallback(tune),
         export=_export(tune),
         declared=file.declared,
         engine=engine,
-        mechanism_of=None if tune.mechanism_of is None else function("mechanism_of", tune.mechanism_of),
+        mechanism_of=None if tune.mechanism_of is None else import_function("mechanism_of", tune.mechanism_of),
         **given,
     )
-    synthetic = None if tune.synthetic is None else function("synthetic", tune.synthetic)
-    return Prepared(tuning, guarded("data", tune.data), synthetic)
+    synthetic = None if tune.synthetic is None else import_function("synthetic", tune.synthetic)
+    return LoadedRun(run, import_loader("data", tune.data), synthetic)
 
 
-def _objective(tune: TuneFields, mechanism: str) -> Callable[..., Any]:
-    """A function; or, where what is named can be made for a mechanism, that which runs the very numbers of the plan."""
-    named = function("objective", tune.objective)
+def _objective(tune: TuneTable, mechanism: str) -> Callable[..., Any]:
+    """Return the function, or the objective that ``for_mechanism`` makes for the plan's mechanism."""
+    named = import_function("objective", tune.objective)
     make = getattr(named, "for_mechanism", None)
     return named if make is None else make(parse(mechanism))
 
@@ -78,42 +83,108 @@ def _objective(tune: TuneFields, mechanism: str) -> Callable[..., Any]:
 def _space(fields: dict[str, Any]) -> Space:
     if isinstance(fields.get("function"), str):
         if len(fields) > 1:
-            raise ParameterError("`function` of the space must stand alone, got hyperparameters beside it")
-        return Space(function("space.function", _name("space.function", fields["function"])))
-    return Space({name: read_distribution(name, law) for name, law in fields.items()})
+            raise ParameterError("`function` of the space must be its only entry, got hyperparameters too")
+        return Space(import_function("space.function", _check_import_name("space.function", fields["function"])))
+    return Space({name: read_distribution(name, distribution) for name, distribution in fields.items()})
 
 
-def _score(tune: TuneFields) -> str | NoisyCount:
-    return tune.score if isinstance(tune.score, str) else _noisy_count(tune.score)
-
-
-def _noisy_count(fields: NoisyCountFields) -> NoisyCount:
+def _noisy_count(fields: NoisyCountTable) -> NoisyCount:
     ids: Any = fields.ids
     if ids is not None and ":" in ids:
-        ids = guarded("score.ids", _name("score.ids", ids))
+        ids = import_loader("score.ids", _check_import_name("score.ids", ids))
     return NoisyCount(
-        correct=function("score.correct", fields.correct),
+        correct=import_function("score.correct", fields.correct),
         sigma=fields.sigma,
-        holdout=None if fields.holdout is None else Later(guarded("score.holdout", fields.holdout)),
+        holdout=None if fields.holdout is None else LazyHoldout(import_loader("score.holdout", fields.holdout)),
         fraction=parse_number(fields.fraction) if isinstance(fields.fraction, str) else fields.fraction,
         ids=ids,
     )
 
 
-def _export(tune: TuneFields) -> Any:
-    if tune.export is None or tune.export in _KINDS_OF_EXPORT:
+def _export(tune: TuneTable) -> Any:
+    if tune.export is None or tune.export in EXPORT_KINDS:
         return tune.export
     if ":" not in tune.export:
-        raise ParameterError(f"`export` must be one of {', '.join(_KINDS_OF_EXPORT)}, or module:function, got {format_value(tune.export)}")
-    return function("export", _name("export", tune.export))
+        raise ParameterError(f"`export` must be one of {', '.join(EXPORT_KINDS)}, or module:function, got {format_value(tune.export)}")
+    return import_function("export", _check_import_name("export", tune.export))
 
 
-def _fallback(tune: TuneFields) -> Any:
-    """Fixed in the plan, or made by a function that is given nothing: it cannot depend on the data."""
-    return made("fallback", tune.fallback) if isinstance(tune.fallback, str) else tune.fallback
+def _fallback(tune: TuneTable) -> Any:
+    """Return the plan's fallback, or that of a function without arguments. Neither can depend on the data."""
+    return call_function("fallback", tune.fallback) if isinstance(tune.fallback, str) else tune.fallback
 
 
-def _name(key: str, text: str) -> str:
-    if not NAME.fullmatch(text):
+# -- functions named as module:function ----------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def importable_folder(folder: Path) -> Iterator[None]:
+    """Let modules in this folder be imported, as Python does for those next to a script."""
+    place = str(folder.resolve())
+    sys.path.insert(0, place)
+    importlib.invalidate_caches()
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ValueError):
+            sys.path.remove(place)
+
+
+def import_function(key: str, name: str) -> Callable[..., Any]:
+    """Return the function named ``module:function``. The cause of a failed import is kept for a dry run to show."""
+    module, _, attribute = name.partition(":")
+    try:
+        found: Any = importlib.import_module(module)
+    except ModuleNotFoundError as error:  # its text contains only a module's name
+        raise ParameterError(f"`{key}` must be an importable module:function, got {format_value(name)} ({error})") from error
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        reason = f"importing {module} raised {type(error).__name__}; {_TEXT_HIDDEN}"
+        raise ParameterError(f"`{key}` must be an importable module:function, got {format_value(name)} ({reason})") from error
+    for part in attribute.split("."):
+        if not hasattr(found, part):
+            raise ParameterError(
+                f"`{key}` must be an existing module:function, got {format_value(name)}: {format_value(module)} has no {part}"
+            )
+        found = getattr(found, part)
+    if not callable(found):
+        raise ParameterError(f"`{key}` must be a function, got {format_value(name)}, which is a {type(found).__name__}")
+    return found  # type: ignore[no-any-return]  # only known to be callable
+
+
+def import_loader(key: str, name: str) -> Callable[..., Any]:
+    """Return a function that reads private records, wrapped so nothing it prints and no text of its errors is shown."""
+    reader = import_function(key, name)
+
+    @functools.wraps(reader)
+    def read(*arguments: Any) -> Any:
+        try:
+            with suppress_output():
+                return reader(*arguments)
+        except (KeyboardInterrupt, MissingExtraError):
+            raise
+        except BaseException as error:  # noqa: BLE001 - includes SystemExit, whose text Python would print
+            raise _function_failed(key, name, error) from None
+
+    return read
+
+
+def call_function(key: str, name: str) -> Any:
+    """Return the result of the named function, called without arguments."""
+    try:
+        return import_function(key, name)()
+    except (KeyboardInterrupt, PrivselectError):
+        raise
+    except BaseException as error:
+        raise _function_failed(key, name, error) from error
+
+
+def _check_import_name(key: str, text: str) -> str:
+    if not IMPORT_NAME.fullmatch(text):
         raise ParameterError(f"`{key}` must be a name such as module:function, got {format_value(text)}")
     return text
+
+
+def _function_failed(key: str, name: str, error: BaseException) -> ParameterError:
+    return ParameterError(f"`{key}` must be a function that succeeds, got {type(error).__name__} from {format_value(name)}; {_TEXT_HIDDEN}")

@@ -1,34 +1,34 @@
-"""A trial that is not what the plan says."""
+"""The error of a trial that does not run what the plan says."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-_SENTENCES: list[str] = []  # of the breaches of this process
+_MESSAGES: list[str] = []  # of all violations in this process
 
 
-def sentences() -> tuple[str, ...]:
-    """Of all breaches of this process so far: also of one that a trainer caught, or that ended a thread of it and nothing else."""
-    return tuple(_SENTENCES)
+def recorded_violations() -> tuple[str, ...]:
+    """Return the messages of all violations in this process, including those that a trainer caught or that ended a thread only."""
+    return tuple(_MESSAGES)
 
 
-class Breach(BaseException):
-    """Raised in a trial, it gives up the whole run without a release; no ``except Exception`` of a trainer may catch it.
+class PlanViolation(BaseException):
+    """Raised in a trial to stop the whole run without a release. ``except Exception`` in a trainer does not catch it.
 
-    Other exceptions are failures of one trial, which then has the worst score: here the guarantee itself would be wrong. ``sentence``
-    is shown, so it must be a fixed one that depends on no record; ``details`` are shown in a dry run alone.
+    Any other exception is a failure of one trial, which then gets the worst score. After a plan violation the guarantee itself would
+    be wrong. ``message`` is shown, so it must be a fixed text that depends on no record; ``details`` are shown in a dry run only.
     """
 
-    def __init__(self, sentence: str, details: str = "") -> None:
-        super().__init__(sentence, details)  # both, so that a copy from another process has the same sentence
-        self.sentence, self.details = sentence, details
-        _SENTENCES.append(sentence)
+    def __init__(self, message: str, details: str = "") -> None:
+        super().__init__(message, details)  # both, so a pickled copy from another process has the same message
+        self.message, self.details = message, details
+        _MESSAGES.append(message)
 
     def __str__(self) -> str:
-        return f"{self.sentence}: {self.details}" if self.details else self.sentence
+        return f"{self.message}: {self.details}" if self.details else self.message
 
 
-class Breached(NamedTuple):
-    """What a worker hands to the coordinator instead of an outcome."""
+class ViolationResult(NamedTuple):
+    """The result that a worker returns instead of an outcome when the trial violated the plan."""
 
-    sentence: str
+    message: str

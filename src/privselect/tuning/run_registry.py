@@ -1,4 +1,4 @@
-"""The ledgers of a folder: which runs of a plan there were. A ledger whose run was released is its tombstone."""
+"""The folder of ledgers: which runs of a plan were made. The ledger of a released run stays as its tombstone."""
 
 from __future__ import annotations
 
@@ -11,44 +11,52 @@ from privselect.errors import LedgerError
 from privselect.tuning.ledger import Ledger
 
 if TYPE_CHECKING:
-    from privselect.tuning.ledger import Begun
+    from privselect.tuning.ledger import RunRecord
 
-DEFAULT = ".privselect"
-_HEX = 24  # of the plan's hash, in the name of a ledger
+DEFAULT_LEDGER_FOLDER = ".privselect"
+_NAME_DIGITS = 24  # hex digits of the plan's hash in the name of a ledger
+_SHOWN_DIGITS = 8  # and in a message
 
 
 @dataclass(frozen=True, repr=False)
-class Opened:
-    """The ledger of the run to be made or resumed, what was begun in it, and which run of the plan it is."""
+class OpenedRun:
+    """The ledger of the run to start or resume, what it records so far, and the run's number among those of the plan."""
 
+    plan_hash: str
     ledger: Ledger
-    begun: Begun | None
+    record: RunRecord | None
     number: int
     path: Path | None = None
 
     def discard(self) -> None:
-        """Remove the file that was made for a run that never began."""
-        if self.path is not None and self.begun is None:
+        """Remove the file made for a run that never started."""
+        if self.path is not None and self.record is None:
             self.path.unlink(missing_ok=True)
 
+    def cannot_resume(self, reason: str, remedy: str | None = None) -> LedgerError:
+        """Return the error that refuses to resume this run, with the ways to continue."""
+        run = self.plan_hash.removeprefix("sha256:")[:_SHOWN_DIGITS]
+        delete = f"elete {format_value(str(self.path))} to abandon it (its privacy cost remains spent)"
+        return LedgerError(f"cannot resume run {run}: {reason}. {f'D{delete}' if remedy is None else f'{remedy}, or d{delete}'}")
 
-def open_run(folder: str | Path | None, plan: str, *, again: bool) -> Opened:
-    """The ledger of the unfinished run of this plan, or of a new one; after a released run that must be asked for."""
+
+def open_run(folder: str | Path | None, plan_hash: str, *, again: bool) -> OpenedRun:
+    """Open the ledger of the plan's unfinished run, or of a new run; after a released run, a new one needs ``again``."""
     if folder is None:
-        return Opened(Ledger.in_memory(), None, 1)
+        return OpenedRun(plan_hash, Ledger.in_memory(), None, 1)
     number = 1
     while True:
-        path = Path(folder).absolute() / f"{plan.removeprefix('sha256:')[:_HEX]}-{number}.sqlite"
+        path = Path(folder).absolute() / f"{_file_prefix(plan_hash)}-{number}.sqlite"
         if not path.exists():
-            _check_asked(number, path, again=again)
+            _check_again(number, path, again=again)
         ledger = Ledger.open(path)
         try:
-            begun = ledger.begun()
-            if begun is None:
-                _check_asked(number, path, again=again)
-            if begun is None or not begun.released:
-                _check_plan(begun, plan, path)
-                return Opened(ledger, begun, number, path)
+            record = ledger.run_record()
+            if record is None:
+                _check_again(number, path, again=again)
+            if record is None or not record.released:
+                _check_same_plan(record, plan_hash, path)
+                return OpenedRun(plan_hash, ledger, record, number, path)
         except BaseException:
             ledger.close()
             raise
@@ -56,28 +64,32 @@ def open_run(folder: str | Path | None, plan: str, *, again: bool) -> Opened:
         number += 1
 
 
-def _check_asked(number: int, path: Path, *, again: bool) -> None:
-    if number > 1 and not again:
-        raise LedgerError(
-            f"this plan was run and released before, as {format_value(str(path.parent))} tells; running it once more costs as much again: "
-            "ask for it (again=True, or --again), and the certificate covers all runs together"
-        )
-
-
-def check_target(folder: str | Path | None, plan: str, out: Path | None) -> None:
-    """Refuse to begin where a run of another plan was begun for the same folder and not finished."""
+def check_folder_unclaimed(folder: str | Path | None, plan_hash: str, out: Path | None) -> None:
+    """Refuse to start if an unfinished run of another plan is to be released to the same folder."""
     if folder is None or out is None:
         return
     for path in sorted(Path(folder).glob("*-*.sqlite")):
-        if path.name.startswith(plan.removeprefix("sha256:")[:_HEX]):
+        if path.name.startswith(_file_prefix(plan_hash)):
             continue
-        if Ledger.peek(path) == str(out):
+        if Ledger.unfinished_target(path) == str(out):
             raise LedgerError(
-                f"an unfinished run of another plan is to be released to {format_value(str(out))}: a run is resumed with its own plan alone; "
-                f"take up that plan again, name another folder, or give that run up by removing {format_value(str(path))}"
+                f"`out` must not belong to an unfinished run of another plan, got {format_value(str(out))}. Resume that run with its own "
+                f"plan, choose another folder, or delete {format_value(str(path))} to abandon it (its privacy cost remains spent)"
             )
 
 
-def _check_plan(begun: Begun | None, plan: str, path: Path) -> None:
-    if begun is not None and begun.plan != plan:
+def _file_prefix(plan_hash: str) -> str:
+    return plan_hash.removeprefix("sha256:")[:_NAME_DIGITS]
+
+
+def _check_again(number: int, path: Path, *, again: bool) -> None:
+    if number > 1 and not again:
+        raise LedgerError(
+            f"this plan was already run and released (see {format_value(str(path.parent))}). Another run costs as much again: pass "
+            "again=True or --again, and the certificate covers all runs together"
+        )
+
+
+def _check_same_plan(record: RunRecord | None, plan_hash: str, path: Path) -> None:
+    if record is not None and record.plan != plan_hash:
         raise LedgerError(f"the ledger {format_value(str(path))} belongs to another plan; nothing in it was changed")

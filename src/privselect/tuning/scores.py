@@ -1,34 +1,47 @@
-"""How a score is private. A raw score on private records is not: it is refused unless declared to be covered by the mechanism."""
+"""How a score is private, and the split of the data into training records and hold-out.
+
+A raw score on private records is not private. It is refused unless the user declares that the mechanism covers it.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privselect._util.validation import check_fraction, format_value
-from privselect.certificates.score_privacy import KINDS, count_noise, counted
+from privselect._util.validation import OPEN_UNIT, check_fraction, format_value
+from privselect.certificates.model import SCORE_KINDS, describe_noisy_count, noise_of_count
 from privselect.errors import ParameterError
-from privselect.tuning.holdout_split import keyed_split
 from privselect.tuning.plan_ids import name_in_plan
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from fractions import Fraction
+
+    from numpy.typing import NDArray
+
     from privselect._util.random_bits import Entropy
     from privselect.mechanisms import DiscreteGaussian
 
+_HASH_BITS = 128
+_HASH_PURPOSE = b"privselect split"  # the same key used for something else gives unrelated hashes
+_MIN_KEY_BYTES, _MAX_KEY_BYTES = 16, 64  # fewer than 128 bits can be found by search, and blake2b takes at most 64 bytes
+
 
 @dataclass(frozen=True, repr=False)
-class Measured:
-    """A noisy count on the hold-out, as a worker takes it."""
+class HoldoutScorer:
+    """The noisy count on the hold-out that a worker computes as the score."""
 
     correct: Callable[[Any, Any], Any]
     holdout: Any
     noise: DiscreteGaussian
 
     def score(self, artifact: Any, entropy: Entropy) -> int:
-        """How many records of the hold-out the artifact gets right, plus the noise: a whole number, never a rate, as sizes are private."""
+        """Return the number of correctly answered hold-out records plus noise; never a rate, because the size is private."""
         answers = np.asarray(self.correct(artifact, self.holdout))
         records = record_count(self.holdout)
         if answers.dtype != np.bool_ or answers.shape != (records,):
@@ -39,20 +52,20 @@ class Measured:
 
 
 @dataclass(frozen=True, repr=False)
-class Later:
-    """A hold-out that is loaded when the data is, not before."""
+class LazyHoldout:
+    """A hold-out that is loaded together with the data, not earlier."""
 
     load: Callable[[], Any]
 
 
 @dataclass(frozen=True)
 class NoisyCount:
-    """The score is the number of right answers on private records that no trial is trained on, plus discrete Gaussian noise.
+    """A score: the number of correct answers on private hold-out records, plus discrete Gaussian noise.
 
-    ``correct(artifact, holdout)`` returns a boolean for each record, which must depend on that record and the artifact alone;
-    it must not raise, whatever a record holds, as a failed trial is seen without the noise.
-    The hold-out is given apart (``holdout``), or split off by a keyed hash of each record's stable id: a ``fraction`` of the records,
-    their ids by ``ids``, a function of the data or the name of a column. A split by index would let one record move all others.
+    ``correct(artifact, holdout)`` returns a boolean for each record, which must depend on that record and the artifact only.
+    It must not raise, whatever a record contains, because a failed trial is visible without the noise.
+    Pass the hold-out as ``holdout``, or split it off by a keyed hash of each record's stable id: ``fraction`` of the records, with
+    their ids from ``ids``, a function of the data or the name of a column. In a split by index, one record could move all others.
     """
 
     correct: Callable[[Any, Any], Any]
@@ -66,81 +79,86 @@ class NoisyCount:
             raise ParameterError(f"`correct` must be a function of the artifact and the hold-out, got {format_value(self.correct)}")
         object.__setattr__(self, "sigma", self.noise.sigma)
         if (self.holdout is None) == (self.fraction is None):
-            raise ParameterError("a noisy count needs `holdout`, or `fraction` and `ids` to split one off, and not both")
+            raise ParameterError("a noisy count needs either `holdout`, or `fraction` and `ids` to split one off, but not both")
         if self.fraction is not None:
             exact = check_fraction("fraction", self.fraction)
             if not 0 < exact < 1:
                 raise ParameterError(f"`fraction` must be in (0, 1), got {format_value(self.fraction)}")
             object.__setattr__(self, "fraction", exact)
             if self.ids is None:
-                raise ParameterError("`ids` must say how to find each record's stable id where the hold-out is split off, got none")
+                raise ParameterError(
+                    "`ids` must be a column name or a function that returns a stable id per record, to split off a hold-out, got none"
+                )
 
     def __repr__(self) -> str:
         return f"NoisyCount(correct={name_in_plan(self.correct)}, sigma={self.sigma})"  # never the hold-out
 
     @property
     def noise(self) -> DiscreteGaussian:
-        """What the score costs: one record changes the count by at most 1."""
-        return count_noise(self.sigma)
+        """The mechanism of the score: one record changes the count by at most 1."""
+        return noise_of_count(self.sigma)
 
-    def plain(self) -> dict[str, Any]:
-        """As JSON has it."""
-        apart = {"fraction": str(self.fraction), "ids": self.ids if isinstance(self.ids, str) else name_in_plan(self.ids)}
-        how = "given apart" if self.fraction is None else apart
-        return {"noisy_count": {"correct": name_in_plan(self.correct), "sigma": self.sigma, "holdout": how}}
+    def as_dict(self) -> dict[str, Any]:
+        """Return the score for JSON."""
+        split = {"fraction": str(self.fraction), "ids": self.ids if isinstance(self.ids, str) else name_in_plan(self.ids)}
+        holdout = "given apart" if self.fraction is None else split
+        return {"noisy_count": {"correct": name_in_plan(self.correct), "sigma": self.sigma, "holdout": holdout}}
 
-    def loaded(self) -> NoisyCount:
-        """With the hold-out itself where it was to be loaded."""
-        return replace(self, holdout=self.holdout.load()) if isinstance(self.holdout, Later) else self
+    def with_loaded_holdout(self) -> NoisyCount:
+        """Return the score with its hold-out loaded."""
+        return replace(self, holdout=self.holdout.load()) if isinstance(self.holdout, LazyHoldout) else self
 
-    def parts(self, data: Any, key: bytes) -> tuple[Any, Measured]:
-        """The data to train on, and the count on the rest."""
+    def split(self, data: Any, key: bytes) -> tuple[Any, HoldoutScorer]:
+        """Return the data to train on, and the scorer on the hold-out."""
         if self.fraction is None:
-            return data, Measured(self.correct, self.holdout, self.noise)
+            return data, HoldoutScorer(self.correct, self.holdout, self.noise)
         records = record_count(data)
         if records * min(self.fraction, 1 - self.fraction) < 1:
             raise ParameterError(f"`data` must have enough records for a hold-out of {self.fraction} of them, got too few")
         ids = data[self.ids] if isinstance(self.ids, str) else self.ids(data)  # type: ignore[misc]
         held = keyed_split(ids, self.fraction, key)
         if len(held) != records:
-            raise ParameterError("`ids` must give one id for each record, got another number of them")
-        trained, counted = rows(data, ~held), rows(data, held)
-        if record_count(trained) != np.count_nonzero(~held) or record_count(counted) != np.count_nonzero(held):
+            raise ParameterError("`ids` must give one id for each record, got another number of ids")
+        training, holdout = select_records(data, ~held), select_records(data, held)
+        if record_count(training) != np.count_nonzero(~held) or record_count(holdout) != np.count_nonzero(held):
             raise ParameterError(
-                f"`data` must give the records that a mask of booleans marks, as arrays and tables do; a {type(data).__name__} does not: "
-                "give it as arrays, or the hold-out apart"
+                f"`data` must support selecting records by a boolean mask, as arrays and tables do, got a {type(data).__name__}. "
+                "Pass arrays, or pass the hold-out as `holdout`"
             )
-        return trained, Measured(self.correct, counted, self.noise)
+        return training, HoldoutScorer(self.correct, holdout, self.noise)
 
 
 Score = str | NoisyCount
 
 
 def read_score(given: Any) -> Score:
-    """A declared kind of score; there is no default, as no program can know."""
-    if isinstance(given, NoisyCount) or (isinstance(given, str) and given in KINDS):
+    """Return a declared kind of score. There is no default, because no program can know the right one."""
+    if isinstance(given, NoisyCount) or (isinstance(given, str) and given in SCORE_KINDS):
         return given
     got = "none" if given is None else format_value(given)
     raise ParameterError(
-        "`score` must say how the score is private: 'public' (from the trial's private output and public data), NoisyCount(...) (on "
+        "`score` must state how the score is private: 'public' (from the trial's private output and public data), NoisyCount(...) (on "
         f"private records, with noise), or 'covered' (you declare that the mechanism covers it), got {got}"
     )
 
 
-def described_score(score: Score) -> str:
-    """For the certificate."""
+def score_statement(score: Score) -> str:
+    """Return how the score is private, for the certificate."""
     if isinstance(score, NoisyCount):
-        return counted(score.noise)
-    return KINDS[score]
+        return describe_noisy_count(score.noise)
+    return SCORE_KINDS[score]
+
+
+# -- records and the hold-out split --------------------------------------------------------------------------------------------
 
 
 def record_count(data: Any) -> int:
-    """The number of records: rows of an array or a table, entries of a list; a tuple or dict holds columns of one length."""
+    """Return the number of records: rows of an array or a table, entries of a list; a tuple or dict holds columns."""
     if isinstance(data, tuple | Mapping):
         columns = list(data.values()) if isinstance(data, Mapping) else list(data)
         lengths = {_length(column) for column in columns}
         if len(lengths) != 1:
-            raise ParameterError("`data` must have columns of one length to be split, got columns of different lengths")
+            raise ParameterError("`data` must have columns of the same length to be split, got different lengths")
         return lengths.pop()
     return _length(data)
 
@@ -150,16 +168,59 @@ def _length(column: Any) -> int:
     return int(shape[0]) if shape else len(column)
 
 
-def rows(data: Any, kept: Any) -> Any:
-    """The records that are kept, in the form that the data has."""
+def select_records(data: Any, mask: Any) -> Any:
+    """Return the records marked by the mask, in the form of the data."""
     if isinstance(data, tuple):
-        return tuple(_marked(column, kept) for column in data)
+        return tuple(_select(column, mask) for column in data)
     if isinstance(data, Mapping):
-        return {name: _marked(column, kept) for name, column in data.items()}
-    return _marked(data, kept)
+        return {name: _select(column, mask) for name, column in data.items()}
+    return _select(data, mask)
 
 
-def _marked(column: Any, kept: Any) -> Any:
+def _select(column: Any, mask: Any) -> Any:
     if isinstance(column, list | tuple):
-        return type(column)(record for record, keep in zip(column, kept, strict=True) if keep)
-    return column[kept]
+        return type(column)(record for record, keep in zip(column, mask, strict=True) if keep)
+    return column[mask]
+
+
+def keyed_split(ids: Iterable[str | int | bytes], fraction: float | Fraction, key: bytes) -> NDArray[np.bool_]:
+    """Return whether each record is held out: if the keyed hash of its id, as a number in [0, 1), is below ``fraction``.
+
+    A record's side depends only on its id and the key. Adding or removing a record moves no other record. A shuffle, or a cut at an
+    index, does not have this property: one record moves many others, and the two parts can no longer be accounted for separately.
+
+    Repeated ids are allowed. Both records go to the same side, each by its own id, so the guarantee for one record holds. Refusing
+    them would be an answer that depends on the records. If several records belong to one person, give all of them that person's id.
+    The guarantee is then still for one record, unless training bounds the contribution of a person.
+
+    Holds when ids are assigned before the data is examined (a person's number, not the position in a sorted file), and the key is
+    fixed before it too. The key may be public; with a secret key, nobody can choose an id for the side it falls on.
+    A ``fraction`` such as 0.2 means exactly 1/5.
+    """
+    share = check_fraction("fraction", fraction)
+    if not 0 < share < 1:
+        raise ParameterError(f"`fraction` must be {OPEN_UNIT}, got {format_value(fraction)}")
+    if not isinstance(key, bytes) or not _MIN_KEY_BYTES <= len(key) <= _MAX_KEY_BYTES:
+        given = f"{len(key)} bytes" if isinstance(key, bytes) else f"a {type(key).__name__}"
+        raise ParameterError(f"`key` must be {_MIN_KEY_BYTES} to {_MAX_KEY_BYTES} bytes, got {given}")  # never the key itself
+    if isinstance(ids, str | bytes):
+        raise ParameterError(f"`ids` must contain one id for each record, got a single {type(ids).__name__}")
+    below = share * 2**_HASH_BITS
+    return np.fromiter((_hash_id(record, key) < below for record in ids), dtype=np.bool_)
+
+
+def _hash_id(record: object, key: bytes) -> int:
+    digest = hashlib.blake2b(_encode_id(record), key=key, digest_size=_HASH_BITS // 8, person=_HASH_PURPOSE)
+    return int.from_bytes(digest.digest(), "big")
+
+
+def _encode_id(record: object) -> bytes:
+    """Encode different ids as different bytes; the first byte is their type."""
+    if isinstance(record, str):
+        return b"s" + record.encode("utf-8", "surrogatepass")
+    if isinstance(record, bytes):
+        return b"b" + record
+    if isinstance(record, Integral) and not isinstance(record, bool):
+        number = int(record)
+        return b"i" + number.to_bytes(number.bit_length() // 8 + 1, "big", signed=True)
+    raise ParameterError(f"`ids` must be texts, integers or bytes, got a {type(record).__name__}")

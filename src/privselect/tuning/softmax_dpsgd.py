@@ -1,6 +1,11 @@
-"""The built-in trainer: DP-SGD for softmax regression, in numpy alone.
+"""The built-in trainer: DP-SGD for softmax regression in numpy, with exact sums of clipped gradients.
 
-It is small enough to read whole, and what it runs is what is accounted: the numbers of its mechanism are those of its loop.
+The trainer is short enough to read in full, and its mechanism has exactly the numbers of its loop.
+
+A sum of floats depends on its order, and a product of matrices on the number of rows. With one record more, the contributions of all
+others change in their last digits, and the sum changes by more than that record's contribution. Here, every row and every model is
+first rounded to a grid. The sums of products are then integers below 2^53, the same in any order. The remaining operations are
+elementwise (a quotient, a root, an exponential) or along one row, and do not depend on the row's position; tests check numpy for it.
 """
 
 from __future__ import annotations
@@ -12,45 +17,48 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from privselect._util.validation import POSITIVE, PROBABILITY, check_number, parameter, integer_range
+from privselect._util.validation import POSITIVE, PROBABILITY, check_number, integer_range, parameter
 from privselect.errors import ParameterError
 from privselect.mechanisms import DPSGD
-from privselect.tuning.exact_rows import GRID, MOST_FEATURES, on_grid, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from privselect.tuning.exact_rows import Rows
-
     Floats = NDArray[np.float64]
 
+GRID = 2.0**17  # steps from 0 to 1 of a row: a sum of products of two rows is exact for half a million rows
+MAX_FEATURES = 10**6  # a row times a model stays below 2^53
+_MODEL_GRID = 2.0**26
+_SHRINK = 1.0 - 2.0**-40  # takes more from a norm than rounding may add
+_MAX_LENGTH = 1e200  # a longer row counts as one of this length, so its logits do not overflow
 NOTES = (
-    "the noise of DP-SGD is numpy's floating-point Gaussian, rounded to a grid; that its law is not exactly Gaussian is not accounted for",
+    "the noise of DP-SGD is numpy's floating-point Gaussian rounded to a grid; that its distribution is not exactly Gaussian is not "
+    "accounted for",
     "the noise and the samples of DP-SGD come from a numpy generator, which is seeded with enough bits but is not cryptographic",
 )
 
 
 class Randomness(Protocol):
-    """Where a trial's random numbers come from."""
+    """The source of a trial's random numbers."""
 
     def numpy(self) -> np.random.Generator:
-        """A generator seeded with 128 bits or more: a released model lets anyone test a guessed seed."""
+        """Return a generator seeded with 128 bits or more: a released model allows anyone to test a guessed seed."""
 
 
 @dataclass(frozen=True, slots=True)
 class SoftmaxDPSGD:
-    """Softmax regression by DP-SGD: in each step a Poisson sample, gradients clipped one by one, and Gaussian noise on their sum.
+    """Softmax regression by DP-SGD: each step takes a Poisson sample, clips each gradient, and adds Gaussian noise to their sum.
 
     ``records`` is the declared, public size of the training data: the noisy sum is divided by ``sampling_probability * records``.
-    How many records there are, and how many a step has drawn, is private and divides nothing.
+    The true number of records, and the number in a sample, are private and divide nothing.
 
-    Holds when: the data's form (arrays of numbers, so many columns) is public. What a record holds is not: one with features that are
-    not finite, or a label that is no class, adds 0, and none adds more than the clipping norm. That bound is exact for samples of up
-    to half a million records, see :mod:`privselect.tuning.exact_rows`. The Gaussian noise is not: it is made of floats, as in every common
-    library, and attacks on the last digits of such noise are known. It is rounded to the grid of the sum, which hides those digits
-    but proves nothing; ``notes`` says so for the certificate.
+    Holds when the form of the data (arrays of numbers, the number of columns) is public. The content of a record is private: one with
+    features that are not finite, or an unknown label, adds 0, and none adds more than the clipping norm. That bound is exact for
+    samples of up to half a million records. The Gaussian noise is not exact: it consists of floats, as in every common library, and
+    attacks on the last digits of such noise are known. Rounding the noise to the grid of the sum hides those digits but proves
+    nothing; ``notes`` states this for the certificate.
     """
 
     noise_multiplier: float = parameter(POSITIVE)
@@ -58,12 +66,12 @@ class SoftmaxDPSGD:
     steps: int = parameter(integer_range(1))
     records: int = parameter(integer_range(1, 2**53))
     classes: int = parameter(integer_range(2, 10**6))
-    features: int = parameter(integer_range(1, MOST_FEATURES))
+    features: int = parameter(integer_range(1, MAX_FEATURES))
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             object.__setattr__(self, field.name, check_number(field.name, getattr(self, field.name), field.metadata["range"]))
-        _ = self.mechanism  # what cannot be accounted is not made
+        _ = self.mechanism  # raises if these parameters have no accounting
 
     @property
     def mechanism(self) -> DPSGD:
@@ -72,40 +80,40 @@ class SoftmaxDPSGD:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a certificate of a run with this trainer must say, one line each."""
+        """The notes for the certificate of a run with this trainer."""
         return NOTES
 
     def train(
         self, features: NDArray[Any], labels: NDArray[Any], *, learning_rate: float, clip: float, randomness: Randomness
     ) -> dict[str, Floats]:
-        """A private model: ``weights`` (features by classes) and ``bias``.
+        """Train a private model and return its ``weights`` (features by classes) and ``bias``.
 
-        ``clip`` bounds the norm of one record's gradient over weights and bias together. The noise grows with it, so that all
-        values of ``clip`` and ``learning_rate`` leak the same. A model whose numbers overflow is an outcome like any other.
+        ``clip`` bounds the norm of one record's gradient over weights and bias together. The noise grows with it, so all values of
+        ``clip`` and ``learning_rate`` leak the same. A model whose numbers overflow is an outcome like any other.
         """
-        rows = rows_of(_checked_features(features, self.features))
-        return self.train_rows(rows, _checked_labels(labels, features), learning_rate=learning_rate, clip=clip, randomness=randomness)
+        rows = to_grid_rows(_check_features(features, self.features))
+        return self.train_rows(rows, _check_labels(labels, features), learning_rate=learning_rate, clip=clip, randomness=randomness)
 
     def train_rows(
-        self, rows: Rows, labels: NDArray[Any], *, learning_rate: float, clip: float, randomness: Randomness
+        self, rows: GridRows, labels: NDArray[Any], *, learning_rate: float, clip: float, randomness: Randomness
     ) -> dict[str, Floats]:
-        """The same for records that are rows already, as where many models are trained on the same ones; ``labels`` has one for each."""
+        """Train on records that are already rows, to train many models on the same records; ``labels`` has one label per row."""
         rate = check_number("learning_rate", learning_rate, POSITIVE)
         norm = check_number("clip", clip, POSITIVE)
         targets = labels[:, None] == np.arange(self.classes)
         rng = randomness.numpy()
         model = np.zeros((self.features + 1, self.classes))
-        with np.errstate(all="ignore"):  # a warning would tell of the data
+        with np.errstate(all="ignore"):  # a warning would reveal something about the data
             step_size = rate * norm / (self.sampling_probability * self.records)
             for _ in range(self.steps):
                 chosen = poisson_sample(rng, self.sampling_probability, len(rows))
                 total = clipped_sum(rows[chosen], targets[chosen], model, norm)
-                model -= step_size * noisy(rng, total, self.noise_multiplier)
+                model -= step_size * add_noise(rng, total, self.noise_multiplier)
         return {"weights": model[:-1].copy(), "bias": model[-1].copy()}
 
 
 def poisson_sample(rng: np.random.Generator, probability: float, records: int) -> NDArray[np.intp]:
-    """The records drawn, each by itself and with this probability.
+    """Return the indices of the sampled records, each sampled independently with this probability.
 
     64 random bits are compared with the probability: exact from 2^-11 on, and never above it.
     """
@@ -113,13 +121,13 @@ def poisson_sample(rng: np.random.Generator, probability: float, records: int) -
     return np.flatnonzero(draws < int(Fraction(probability) * 2**64))
 
 
-def clipped_sum(rows: Rows, targets: NDArray[np.bool_], model: Floats, clip: float) -> Floats:
-    """The sum of the clipped gradients of these records, in units of ``clip / GRID^2``.
+def clipped_sum(rows: GridRows, targets: NDArray[np.bool_], model: Floats, clip: float) -> Floats:
+    """Return the sum of the clipped gradients of these records, in units of ``clip / GRID^2``.
 
     A record's gradient is the outer product of ``[x, 1]`` and ``r = softmax([x, 1] @ model) - target``, so its norm is the product of
-    theirs, and no gradient is ever written out. Clipped, it is that of a direction and of a vector of at most ``clip``: both are on a
-    grid with norms proved to be at most 1 and ``clip``, so the sum of the products is exact, and with one record more or less it
-    moves by at most ``clip``.
+    theirs, and no gradient needs to be computed in full. Clipped, it is the outer product of a direction and a vector of norm at most
+    ``clip``. Both are on a grid with norms proved to be at most 1 and ``clip``, so the sum of the products is exact, and one record
+    more or less changes it by at most ``clip``.
     """
     with np.errstate(all="ignore"):
         logits = rows.logits(model) * rows.lengths[:, None]
@@ -127,58 +135,112 @@ def clipped_sum(rows: Rows, targets: NDArray[np.bool_], model: Floats, clip: flo
         residuals = odds / odds.sum(axis=1, keepdims=True) - targets
         norms = np.sqrt(np.square(residuals).sum(axis=1))
         factors = np.minimum(rows.lengths / clip, 1.0 / norms)
-        residuals, _ = on_grid(residuals * factors[:, None])
+        residuals, _ = round_to_grid(residuals * factors[:, None])
         residuals[~targets.any(axis=1)] = 0.0
         return np.asarray(rows.directions.T @ residuals)
 
 
-def noisy(rng: np.random.Generator, total: Floats, noise_multiplier: float) -> Floats:
-    """A sum in units of ``clip / GRID^2`` with Gaussian noise of so many ``clip`` on each number, in units of ``clip``."""
+def add_noise(rng: np.random.Generator, total: Floats, noise_multiplier: float) -> Floats:
+    """Add Gaussian noise of ``noise_multiplier * clip`` to a sum in units of ``clip / GRID^2``; return it in units of ``clip``."""
     noise = np.rint(rng.normal(0.0, noise_multiplier, size=total.shape) * GRID**2)
     return np.asarray((total + noise) / GRID**2)
 
 
 def predict(model: Mapping[str, Floats], features: NDArray[Any]) -> NDArray[np.intp]:
-    """The likeliest class of each record, by its own features and the model alone; -1 where they are not finite."""
-    return predict_rows(model, rows_of(_checked_features(features, np.shape(model["weights"])[0])))
+    """Return the most probable class of each record, from its own features and the model only; -1 if they are not finite."""
+    return predict_rows(model, to_grid_rows(_check_features(features, np.shape(model["weights"])[0])))
 
 
-def predict_rows(model: Mapping[str, Floats], rows: Rows) -> NDArray[np.intp]:
-    """The same for records that are rows already."""
+def predict_rows(model: Mapping[str, Floats], rows: GridRows) -> NDArray[np.intp]:
+    """Return the most probable class of records that are already rows."""
     with np.errstate(all="ignore"):
-        likeliest = rows.logits(np.vstack([np.asarray(model["weights"], dtype=np.float64), model["bias"]])).argmax(axis=1)
-    return np.where(rows.usable, likeliest, -1)
+        most_probable = rows.logits(np.vstack([np.asarray(model["weights"], dtype=np.float64), model["bias"]])).argmax(axis=1)
+    return np.where(rows.usable, most_probable, -1)
 
 
 def correct(model: Mapping[str, Floats], features: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.bool_]:
-    """Whether each record's label is the predicted one; their number is a score that one record moves by at most 1."""
+    """Return whether each record's label is predicted; one record changes the number of correct predictions by at most 1."""
     predicted = predict(model, features)
-    return np.asarray((predicted == _checked_labels(labels, features)) & (predicted >= 0))
+    return np.asarray((predicted == _check_labels(labels, features)) & (predicted >= 0))
 
 
-def _checked_features(features: object, columns: int) -> Floats:
-    """As floats. A message tells of the form alone, never of what a record holds or of how many there are."""
-    wanted = f"`features` must be a numpy array of numbers with one row for each record and {columns} columns"
+def _check_features(features: object, columns: int) -> Floats:
+    """Return the features as floats. An error text mentions only their form, never a record's content or the number of records."""
+    allowed = f"`features` must be a numpy array of numbers with one row for each record and {columns} columns"
     if not isinstance(features, np.ndarray) or features.dtype.kind not in "biuf":
-        raise ParameterError(f"{wanted}, got {_kind(features)}")
+        raise ParameterError(f"{allowed}, got {_describe_type(features)}")
     if features.ndim != 2:
-        raise ParameterError(f"{wanted}, got {features.ndim} dimensions")
+        raise ParameterError(f"{allowed}, got {features.ndim} dimensions")
     if features.shape[1] != columns:
-        raise ParameterError(f"{wanted}, got {features.shape[1]}")
+        raise ParameterError(f"{allowed}, got {features.shape[1]}")
     with np.errstate(all="ignore"):
         return np.asarray(features, dtype=np.float64)
 
 
-def _checked_labels(labels: object, features: NDArray[Any]) -> NDArray[Any]:
-    wanted = "`labels` must be a numpy array of numbers, one for each record"
+def _check_labels(labels: object, features: NDArray[Any]) -> NDArray[Any]:
+    allowed = "`labels` must be a numpy array of numbers, one for each record"
     if not isinstance(labels, np.ndarray) or labels.dtype.kind not in "biuf":
-        raise ParameterError(f"{wanted}, got {_kind(labels)}")
+        raise ParameterError(f"{allowed}, got {_describe_type(labels)}")
     if labels.ndim != 1:
-        raise ParameterError(f"{wanted}, got {labels.ndim} dimensions")
+        raise ParameterError(f"{allowed}, got {labels.ndim} dimensions")
     if len(labels) != len(features):
-        raise ParameterError(f"{wanted}, got a number that is not that of the rows of `features`")
+        raise ParameterError(f"{allowed}, got a different number of labels than rows of `features`")
     return np.asarray(labels)
 
 
-def _kind(value: object) -> str:
+def _describe_type(value: object) -> str:
     return f"one of {value.dtype.name}" if isinstance(value, np.ndarray) else f"a {type(value).__name__}"
+
+
+# -- rows on a grid, for exact sums --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class GridRows:
+    """Each record's ``[x, 1]`` as a length and a direction of norm at most 1, the direction in integer steps of 1/GRID.
+
+    A record whose features are not all finite has the direction 0 and is not ``usable``.
+    """
+
+    directions: Floats
+    lengths: Floats
+    usable: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    @property
+    def width(self) -> int:
+        """The number of features."""
+        return int(self.directions.shape[1]) - 1
+
+    def __getitem__(self, chosen: NDArray[np.intp]) -> GridRows:
+        return GridRows(self.directions[chosen], self.lengths[chosen], self.usable[chosen])
+
+    def logits(self, model: Floats) -> Floats:
+        """Return ``[x, 1] @ model / length``; each row's values depend on that row and the model only."""
+        scale = np.exp2(np.ceil(np.log2(np.abs(model).max(initial=2.0**-1000))))
+        return np.asarray(self.directions @ np.rint(model / scale * _MODEL_GRID) * (scale / (GRID * _MODEL_GRID)))
+
+
+def to_grid_rows(features: Floats) -> GridRows:
+    """Return the rows of any features: nothing overflows, nothing raises."""
+    with np.errstate(all="ignore"):
+        extended = np.ones((features.shape[0], features.shape[1] + 1))
+        extended[:, :-1] = features
+        largest = np.abs(extended).max(axis=1)
+        extended /= largest[:, None]
+        norms = np.sqrt(np.square(extended).sum(axis=1))
+        directions, usable = round_to_grid(extended / norms[:, None])
+        return GridRows(directions, np.minimum(largest * norms, _MAX_LENGTH), usable)
+
+
+def round_to_grid(vectors: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+    """Return vectors of norm at most 1 in integer steps of 1/GRID, and which of them are proved to be so short; the others are 0.
+
+    The proof compares integers: the squares of the steps sum to at most GRID^2. NaN and infinities fail the comparison.
+    """
+    steps = np.trunc(vectors * (GRID * _SHRINK))
+    short = np.square(steps).sum(axis=1) <= GRID * GRID
+    steps[~short] = 0.0
+    return steps, short

@@ -1,7 +1,7 @@
-"""The search space: a law of candidates that is fixed before the data is touched.
+"""The search space: a distribution of candidates, fixed before the data is accessed.
 
-Every trial draws its candidate anew from this law, independently and with replacement: trying a grid once each, or letting one
-trial's score choose the next candidate, is another mechanism.
+Every trial draws its candidate from this distribution, independently and with replacement. Trying each point of a grid once, or
+choosing the next candidate by earlier scores, would be another mechanism.
 """
 
 from __future__ import annotations
@@ -24,49 +24,49 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from privselect._util.random_bits import Entropy
-    from privselect.tuning.randomness.key_derivation import Stream
+    from privselect.tuning.randomness import Stream
 
 Candidate: TypeAlias = dict[str, Any]
 _FLOAT_BITS = 53
 _WEIGHT = re.compile(r"[0-9]{1,100}(/[0-9]{1,100}|\.[0-9]{1,100})?")
-_MOST = 10**15
-_MOST_OPTIONS = 10_000
-_MOST_LISTED = 1000  # candidates of a finite space that are listed one by one
+_LARGEST_INTEGER = 10**15
+_MAX_OPTIONS = 10_000
+_MAX_LISTED = 1000  # candidates of a finite space that are listed one by one
 
 
 class Distribution(ABC):
-    """The law of one hyperparameter."""
+    """The distribution of one hyperparameter."""
 
     @abstractmethod
     def draw(self, entropy: Entropy) -> Any:
-        """One value."""
+        """Draw one value."""
 
     @abstractmethod
-    def plain(self) -> dict[str, Any]:
-        """As JSON has it, every number written in full: this is hashed."""
+    def as_dict(self) -> dict[str, Any]:
+        """Return the distribution for JSON, with every number in full, because it is hashed."""
 
     def listed(self) -> list[tuple[Fraction, Any]] | None:
-        """Every value with its exact probability, where there are finitely many and few; None elsewhere."""
+        """Return every value with its exact probability, or None if there are infinitely or too many values."""
         return None
 
 
 @dataclass(frozen=True)
 class Uniform(Distribution):
-    """A real number between two others."""
+    """A real number, uniform between ``low`` and ``high``."""
 
     low: float
     high: float
 
     def __post_init__(self) -> None:
-        _check_ends(self, POSITIVE if isinstance(self, LogUniform) else REAL)
+        _check_bounds(self, POSITIVE if isinstance(self, LogUniform) else REAL)
 
     def draw(self, entropy: Entropy) -> float:
-        """One of 2^53 evenly spaced values, each as likely as any other."""
+        """Draw one of 2^53 evenly spaced values, all equally likely."""
         share = entropy.getrandbits(_FLOAT_BITS) / (2**_FLOAT_BITS - 1)
         return float(min(max(self.low * (1.0 - share) + self.high * share, self.low), self.high))
 
-    def plain(self) -> dict[str, Any]:
-        """The two ends."""
+    def as_dict(self) -> dict[str, Any]:
+        """Return the bounds."""
         return {"uniform": [self.low, self.high]}
 
 
@@ -75,56 +75,56 @@ class LogUniform(Uniform):
     """A positive number whose logarithm is uniform."""
 
     def draw(self, entropy: Entropy) -> float:
-        """As for uniform, in the logarithm."""
+        """Draw the logarithm uniformly."""
         log = Uniform(math.log(self.low), math.log(self.high)).draw(entropy)
         return min(max(math.exp(log), self.low), self.high)
 
-    def plain(self) -> dict[str, Any]:
-        """The two ends."""
+    def as_dict(self) -> dict[str, Any]:
+        """Return the bounds."""
         return {"log_uniform": [self.low, self.high]}
 
 
 @dataclass(frozen=True)
 class Integer(Distribution):
-    """A whole number from ``low`` to ``high``, both included."""
+    """An integer, uniform from ``low`` to ``high``, both included."""
 
     low: int
     high: int
 
     def __post_init__(self) -> None:
-        _check_ends(self, integer_range(-_MOST, _MOST))
+        _check_bounds(self, integer_range(-_LARGEST_INTEGER, _LARGEST_INTEGER))
 
     def draw(self, entropy: Entropy) -> int:
-        """Exactly uniform."""
+        """Draw exactly uniformly."""
         return self.low + uniform_below(self.high - self.low + 1, entropy)
 
-    def plain(self) -> dict[str, Any]:
-        """The two ends."""
+    def as_dict(self) -> dict[str, Any]:
+        """Return the bounds."""
         return {"integer": [self.low, self.high]}
 
     def listed(self) -> list[tuple[Fraction, Any]] | None:
-        """Each as likely as any other."""
+        """Return every integer with its probability, unless there are too many."""
         count = self.high - self.low + 1
-        return [(Fraction(1, count), self.low + i) for i in range(count)] if count <= _MOST_LISTED else None
+        return [(Fraction(1, count), self.low + i) for i in range(count)] if count <= _MAX_LISTED else None
 
 
 class Choice(Distribution):
-    """One of several options, by exact rational weights; equal ones by default. Weights need not sum to 1."""
+    """One of several options, with exact rational weights, equal by default. Weights need not sum to 1."""
 
     def __init__(self, options: Sequence[Any], weights: Sequence[Any] | None = None) -> None:
-        if isinstance(options, str) or not isinstance(options, Sequence) or not 1 <= len(options) <= _MOST_OPTIONS:
-            raise ParameterError(f"`options` must be a list of 1 to {_MOST_OPTIONS} values, got {format_value(options)}")
-        options = [_option(option) for option in options]
+        if isinstance(options, str) or not isinstance(options, Sequence) or not 1 <= len(options) <= _MAX_OPTIONS:
+            raise ParameterError(f"`options` must be a list of 1 to {_MAX_OPTIONS} values, got {format_value(options)}")
+        options = [_check_option(option) for option in options]
         if weights is None:
             weights = [1] * len(options)
         elif isinstance(weights, str) or not isinstance(weights, Sequence) or len(weights) != len(options):
-            raise ParameterError(f"`weights` must be a list of {len(options)} weights, one for each option, got {format_value(weights)}")
-        exact = [_weight(weight) for weight in weights]
+            raise ParameterError(f"`weights` must be a list of {len(options)} weights, one per option, got {format_value(weights)}")
+        exact = [_check_weight(weight) for weight in weights]
         total = sum(exact, Fraction(0))
         self.options = tuple(options)
         self.weights = tuple(weight / total for weight in exact)
         unit = math.lcm(*(weight.denominator for weight in self.weights))
-        self._unit, self._whole = unit, [int(weight * unit) for weight in self.weights]
+        self._unit, self._integer_weights = unit, [int(weight * unit) for weight in self.weights]
 
     def __repr__(self) -> str:
         return f"Choice({list(self.options)!r}, weights={[str(weight) for weight in self.weights]!r})"
@@ -136,137 +136,137 @@ class Choice(Distribution):
         return hash((self.options, self.weights))
 
     def draw(self, entropy: Entropy) -> Any:
-        """Exactly by the weights."""
+        """Draw exactly by the weights."""
         point = uniform_below(self._unit, entropy)
-        for option, weight in zip(self.options, self._whole, strict=True):
+        for option, weight in zip(self.options, self._integer_weights, strict=True):
             point -= weight
             if point < 0:
                 return option
         raise AssertionError("the weights sum to the unit")  # pragma: no cover
 
-    def plain(self) -> dict[str, Any]:
-        """The options and their weights, as fractions."""
+    def as_dict(self) -> dict[str, Any]:
+        """Return the options and their weights as fractions."""
         return {"choice": list(self.options), "weights": [str(weight) for weight in self.weights]}
 
     def listed(self) -> list[tuple[Fraction, Any]] | None:
-        """The options."""
-        return list(zip(self.weights, self.options, strict=True)) if len(self.options) <= _MOST_LISTED else None
+        """Return the options with their weights, unless there are too many."""
+        return list(zip(self.weights, self.options, strict=True)) if len(self.options) <= _MAX_LISTED else None
 
 
 class Suggest:
-    """What a define-by-run space asks: each name once, and the draws are the candidate."""
+    """The argument of a define-by-run space: each hyperparameter is drawn once by its name, and the draws are the candidate."""
 
-    __slots__ = ("_any_name", "_entropy", "drawn", "laws")
+    __slots__ = ("_any_name", "_entropy", "distributions", "drawn")
 
     def __init__(self, entropy: Entropy, *, any_name: bool = False) -> None:
         self._entropy, self._any_name = entropy, any_name
         self.drawn: Candidate = {}
-        self.laws: dict[str, Distribution] = {}
+        self.distributions: dict[str, Distribution] = {}
 
     def __repr__(self) -> str:
         return "Suggest(...)"
 
     def uniform(self, name: str, low: float, high: float) -> float:
-        """A real number."""
+        """Draw a real number."""
         return float(self.draw(name, Uniform(low, high)))
 
     def log_uniform(self, name: str, low: float, high: float) -> float:
-        """A positive number, uniform in its logarithm."""
+        """Draw a positive number, uniform in its logarithm."""
         return float(self.draw(name, LogUniform(low, high)))
 
     def integer(self, name: str, low: int, high: int) -> int:
-        """A whole number, both ends included."""
+        """Draw an integer, both bounds included."""
         return int(self.draw(name, Integer(low, high)))
 
     def choice(self, name: str, options: Sequence[Any], weights: Sequence[Any] | None = None) -> Any:
-        """One of several options."""
+        """Draw one of several options."""
         return self.draw(name, Choice(options, weights))
 
     def draw(self, name: str, distribution: Distribution) -> Any:
-        """One value of any distribution."""
+        """Draw one value of any distribution."""
         if not (self._any_name and isinstance(name, str) and name):
             _check_name(name)
         if name in self.drawn:
-            raise ParameterError(f"a space draws each name once, got {format_value(name)} twice")
+            raise ParameterError(f"a space must draw each name once, got {format_value(name)} twice")
         self.drawn[name] = value = distribution.draw(self._entropy)
-        self.laws[name] = distribution
+        self.distributions[name] = distribution
         return value
 
 
 class Space:
-    """Named hyperparameters with their laws, or a function of a :class:`Suggest` for what depends on other draws."""
+    """Named hyperparameters with their distributions, or a function of a :class:`Suggest` if a draw depends on other draws."""
 
-    def __init__(self, laws: Mapping[str, Distribution] | Callable[[Suggest], Any]) -> None:
-        if isinstance(laws, Mapping):
-            for name, law in laws.items():
+    def __init__(self, distributions: Mapping[str, Distribution] | Callable[[Suggest], Any]) -> None:
+        if isinstance(distributions, Mapping):
+            for name, distribution in distributions.items():
                 _check_name(name)
-                if not isinstance(law, Distribution):
+                if not isinstance(distribution, Distribution):
                     raise ParameterError(
-                        f"`{name}` of the space must be Uniform, LogUniform, Integer or Choice, got {format_value(law)}",
+                        f"`{name}` of the space must be Uniform, LogUniform, Integer or Choice, got {format_value(distribution)}",
                     )
-            if not laws:
+            if not distributions:
                 raise ParameterError("`space` must have at least one hyperparameter, got none")
-            self.laws: dict[str, Distribution] | None = dict(laws)
+            self.distributions: dict[str, Distribution] | None = dict(distributions)
             self._function: Callable[[Suggest], Any] | None = None
-        elif callable(laws):
-            self.laws, self._function = None, laws
+        elif callable(distributions):
+            self.distributions, self._function = None, distributions
         else:
-            raise ParameterError(f"`space` must be a table of distributions or a function of `suggest`, got {format_value(laws)}")
+            raise ParameterError(f"`space` must be a dict of distributions or a function of `suggest`, got {format_value(distributions)}")
 
     def __repr__(self) -> str:
-        return f"Space({self._function if self.laws is None else self.laws!r})"
+        return f"Space({self._function if self.distributions is None else self.distributions!r})"
 
     def draw(self, entropy: Entropy) -> Candidate:
-        """One candidate."""
+        """Draw one candidate."""
         suggest = Suggest(entropy)
         if self._function is not None:
             self._function(suggest)
-        for name, law in (self.laws or {}).items():
-            suggest.draw(name, law)
+        for name, distribution in (self.distributions or {}).items():
+            suggest.draw(name, distribution)
         return suggest.drawn
 
-    def plain(self) -> Any:
-        """As JSON has it: the laws, or the name of the function."""
-        if self.laws is None:
+    def as_dict(self) -> Any:
+        """Return the distributions, or the name of the function, for JSON."""
+        if self.distributions is None:
             return {"function": name_in_plan(self._function)}
-        return {name: law.plain() for name, law in self.laws.items()}
+        return {name: distribution.as_dict() for name, distribution in self.distributions.items()}
 
     def listed(self) -> list[tuple[Fraction, Candidate]] | None:
-        """What :meth:`finite_part` leaves of every candidate, with its exact probability; None where these are not known, or too many."""
-        columns = {name: law.listed() for name, law in (self.laws or {}).items()}
+        """Return the :meth:`finite_part` of every candidate with its exact probability, or None if unknown or too many."""
+        columns = {name: distribution.listed() for name, distribution in (self.distributions or {}).items()}
         finite = {name: column for name, column in columns.items() if column is not None}
-        if self.laws is None or math.prod(len(column) for column in finite.values()) > _MOST_LISTED:
+        if self.distributions is None or math.prod(len(column) for column in finite.values()) > _MAX_LISTED:
             return None
-        return list(_combined(list(finite), list(finite.values())))
+        return list(_combinations(list(finite), list(finite.values())))
 
     def finite_part(self, candidate: Candidate) -> Candidate:
-        """The candidate without the hyperparameters that have infinitely many values, or too many to list."""
-        return {name: candidate[name] for name, law in (self.laws or {}).items() if law.listed() is not None}
+        """Return the candidate without the hyperparameters that have infinitely many values, or too many to list."""
+        return {name: candidate[name] for name, distribution in (self.distributions or {}).items() if distribution.listed() is not None}
 
 
-class Suggested(Space):
-    """A space that the objective alone knows: it is handed a :class:`Suggest`, and asks for values while it runs.
+class DefineByRunSpace(Space):
+    """A space that only the objective knows: it gets a :class:`Suggest` and draws from it while it runs.
 
-    That what it asks for was not computed from the records is the user's to declare; a :class:`Space` is fixed before they are touched.
+    The user declares that no range was computed from the records. A :class:`Space` is safer: it is fixed before the data is accessed.
     """
 
     def __init__(self, name: str) -> None:
-        self.laws, self._function, self._name = None, None, name
+        self.distributions, self._function, self._name = None, None, name
 
     def __repr__(self) -> str:
-        return f"Suggested({self._name!r})"
+        return f"DefineByRunSpace({self._name!r})"
 
     def draw(self, entropy: Entropy) -> Candidate:
-        """Where the draws come from: what they are shows in the trial."""
+        """Return the key of the stream from which the objective will draw."""
         return {"stream": cast("Stream", entropy).key.hex()}
 
-    def plain(self) -> Any:
-        """As JSON has it."""
+    def as_dict(self) -> Any:
+        """Return the name of the space for JSON."""
         return {"suggested": self._name}
 
 
 def read_distribution(name: str, fields: Any) -> Distribution:
-    """A distribution as plan files write it, such as ``{ log_uniform = [0.01, 1] }``."""
+    """Return a distribution from its form in plan files, such as ``{ log_uniform = [0.01, 1] }``."""
     if isinstance(fields, Mapping):
         kinds = [kind for kind in _KINDS if kind in fields]
         if len(kinds) == 1 and set(fields) <= {kinds[0], *(("weights",) if kinds[0] == "choice" else ())}:
@@ -287,32 +287,32 @@ _EXAMPLES = (
 )
 
 
-def _two(kind: str, fields: Mapping[str, Any]) -> tuple[Any, Any]:
-    ends = fields[kind]
-    if not isinstance(ends, Sequence) or isinstance(ends, str) or len(ends) != 2:
-        raise ParameterError(f"`{kind}` must be [low, high], got {format_value(ends)}")
-    return ends[0], ends[1]
+def _bounds(kind: str, fields: Mapping[str, Any]) -> tuple[Any, Any]:
+    bounds = fields[kind]
+    if not isinstance(bounds, Sequence) or isinstance(bounds, str) or len(bounds) != 2:
+        raise ParameterError(f"`{kind}` must be [low, high], got {format_value(bounds)}")
+    return bounds[0], bounds[1]
 
 
 _KINDS: dict[str, Callable[[Mapping[str, Any]], Distribution]] = {
-    "uniform": lambda fields: Uniform(*_two("uniform", fields)),
-    "log_uniform": lambda fields: LogUniform(*_two("log_uniform", fields)),
-    "integer": lambda fields: Integer(*_two("integer", fields)),
+    "uniform": lambda fields: Uniform(*_bounds("uniform", fields)),
+    "log_uniform": lambda fields: LogUniform(*_bounds("log_uniform", fields)),
+    "integer": lambda fields: Integer(*_bounds("integer", fields)),
     "choice": lambda fields: Choice(fields["choice"], fields.get("weights")),
 }
 
 
-def _combined(names: list[str], columns: list[list[tuple[Fraction, Any]]]) -> Iterator[tuple[Fraction, Candidate]]:
+def _combinations(names: list[str], columns: list[list[tuple[Fraction, Any]]]) -> Iterator[tuple[Fraction, Candidate]]:
     for row in product(*columns):
         weight = math.prod((weight for weight, _ in row), start=Fraction(1))
         yield weight, {name: value for name, (_, value) in zip(names, row, strict=True)}
 
 
-def _check_ends(law: Any, allowed: Any) -> None:
-    for end in ("low", "high"):
-        object.__setattr__(law, end, check_number(end, getattr(law, end), allowed))
-    if law.low > law.high:
-        raise ParameterError(f"`low` must be at most `high`, got {law.low!r} and {law.high!r}")
+def _check_bounds(distribution: Any, allowed: Any) -> None:
+    for bound in ("low", "high"):
+        object.__setattr__(distribution, bound, check_number(bound, getattr(distribution, bound), allowed))
+    if distribution.low > distribution.high:
+        raise ParameterError(f"`low` must be at most `high`, got {distribution.low!r} and {distribution.high!r}")
 
 
 def _check_name(name: object) -> None:
@@ -320,10 +320,10 @@ def _check_name(name: object) -> None:
         raise ParameterError(f"a hyperparameter's name must be an identifier such as learning_rate, got {format_value(name)}")
 
 
-def _option(option: Any) -> Any:
-    """What JSON can write, and nobody can change; lists, such as sizes of layers, become tuples."""
+def _check_option(option: Any) -> Any:
+    """Return an immutable option that JSON can write; lists, such as layer sizes, become tuples."""
     if isinstance(option, list | tuple):
-        return tuple(_option(part) for part in option)
+        return tuple(_check_option(part) for part in option)
     if type(option).__module__ == "numpy" and getattr(option, "ndim", None) == 0:
         option = option.item()
     if option is None or isinstance(option, bool | int | str) or (isinstance(option, float) and math.isfinite(option)):
@@ -331,7 +331,7 @@ def _option(option: Any) -> Any:
     raise ParameterError(f"an option must be text, a finite number, true, false, None, or a list of these, got {format_value(option)}")
 
 
-def _weight(weight: Any) -> Fraction:
+def _check_weight(weight: Any) -> Fraction:
     if isinstance(weight, str):
         try:
             weight = Fraction(weight if _WEIGHT.fullmatch(weight) else "")

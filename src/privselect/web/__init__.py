@@ -1,1 +1,1 @@
-"""The planner page: a static page, a JSON API behind it, and the processes that compute. ``privselect serve`` starts it."""
+"""The planner page of ``privselect serve``: a static page, its JSON API, and the worker processes that compute the answers."""

@@ -1,21 +1,22 @@
-"""The answer as a sentence; every number in it is rounded to the side that claims less."""
+"""The answer in words, and the same question as Python code and as a command. Numbers are rounded to the safe side."""
 
 from __future__ import annotations
 
 import math
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+import shlex
 from typing import TYPE_CHECKING
 
+from privselect._util.rounding import format_digits_down, format_digits_up
 from privselect.counts import Count, Fixed
 from privselect.text_forms import write_value
 
 if TYPE_CHECKING:
     from privselect.interval import Interval
-    from privselect.web.parse_question import Asked, Settled
+    from privselect.web.question import ParsedQuestion, SolvedQuestion
 
-_DIGITS, _MORE_DIGITS = 4, 6
-_MANY = 10.0  # runs from which on only whole ones are told
-_NAMES = {
+_DIGITS, _PROOF_DIGITS = 4, 6
+_INTEGER_MEAN = 10.0  # means of K from here on are written without decimals
+_SENTENCE_STARTS = {
     "noise_multiplier": "A noise multiplier of {} lets you",
     "sigma": "Gaussian noise of scale {} lets you",
     "scale": "Noise of scale {} lets you",
@@ -24,80 +25,96 @@ _NAMES = {
 }
 
 
-def shown_value(asked: Asked, value: float, interval: Interval) -> str:
-    """The unknown, in few digits, rounded to the safe side; ``interval`` is what proves it."""
-    if asked.open is None:
-        return rounded(0.0 if interval.upper == 0.0 else value, up=True)  # a delta of 0 is carried on as the least that is allowed
-    axis = asked.open.axis()
-    if (asked.open.hole.leaks or "mostly").startswith("mostly"):
-        return write_value(value)  # which alone was certified: beside it epsilon may jump
-    return write_value(int(value)) if axis.whole else rounded(value, up=axis.towards_safe > 0)
+def value_text(question: ParsedQuestion, value: float, interval: Interval) -> str:
+    """Format the solved number in few digits, rounded to the safe side. ``interval`` is the proof of the number."""
+    if question.problem is None:
+        # The solved delta is at least the smallest allowed one, also if the proved delta is 0.
+        return format_rounded(0.0 if interval.upper == 0.0 else value, up=True)
+    search_range = question.problem.search_range()
+    if (question.problem.unknown.leaks or "mostly").startswith("mostly"):
+        return write_value(value)  # epsilon may jump next to the certified number, so rounding is unsafe
+    return write_value(int(value)) if search_range.integer else format_rounded(value, up=search_range.safe_direction > 0)
 
 
-def sentence(asked: Asked, found: Settled | None, shown: str | None) -> str:
-    """What was found, in words; ``found`` is None where nothing finite was, ``shown`` the solved number."""
-    what = _released(asked.count if found is None else found.count)
-    if found is None and asked.delta is None:
-        return f"No delta below 1 is proved for releasing {what} at epsilon {_written(asked.epsilon)}."
-    if found is None:
-        return f"No finite epsilon is proved for releasing {what} at delta {_written(asked.delta)}."
-    budget = f"({_written(found.epsilon)}, {_written(found.delta)})"
-    if asked.unknown == "epsilon" and asked.epsilon is None:
-        return f"Releasing {what} costs epsilon {shown} at delta {_written(found.delta)}."
-    if asked.unknown == "delta" and asked.delta is None:
-        return f"Releasing {what} at epsilon {_written(found.epsilon)} costs delta {shown}."
-    if asked.open is not None and asked.open.count is not None and asked.open.hole.owner is asked.open.count:
-        return f"At {budget} you may release {what}: {asked.unknown} {shown}."
-    begun = _NAMES.get(asked.unknown, f"A trial with {asked.unknown} {{}} lets you").format(shown)
-    return f"{begun} release {what} at {budget}."
+def answer_sentence(question: ParsedQuestion, solved: SolvedQuestion | None, value: str | None) -> str:
+    """Return the answer as a sentence. ``solved`` and ``value`` are None if no finite number was found."""
+    what = _describe_release(question.count if solved is None else solved.count)
+    if solved is None and question.delta is None:
+        return f"No delta below 1 is proved for releasing {what} at epsilon {_write(question.epsilon)}."
+    if solved is None:
+        return f"No finite epsilon is proved for releasing {what} at delta {_write(question.delta)}."
+    budget = f"({_write(solved.epsilon)}, {_write(solved.delta)})"
+    if question.problem is None and question.epsilon is None:
+        return f"Releasing {what} costs epsilon {value} at delta {_write(solved.delta)}."
+    if question.problem is None:
+        return f"Releasing {what} at epsilon {_write(solved.epsilon)} costs delta {value}."
+    if question.problem.unknown.owner is question.count:
+        return f"At {budget} you may release {what}: {question.unknown} {value}."
+    start = _SENTENCE_STARTS.get(question.unknown, f"A trial with {question.unknown} {{}} lets you").format(value)
+    return f"{start} release {what} at {budget}."
 
 
-def proved(asked: Asked, found: Settled | None, interval: Interval) -> str:
-    """The interval behind the sentence."""
-    if asked.delta is None:
-        name, at = "delta", f"epsilon {_written(asked.epsilon)}"
+def proof_sentence(question: ParsedQuestion, solved: SolvedQuestion | None, interval: Interval) -> str:
+    """Return the proved interval in words."""
+    if question.delta is None:
+        name, at = "delta", f"epsilon {_write(question.epsilon)}"
     else:
-        name, at = "epsilon", f"delta {_written(asked.delta if found is None else found.delta)}"
+        name, at = "epsilon", f"delta {_write(question.delta if solved is None else solved.delta)}"
     upper = float(interval.upper)
     if upper == 0.0:
-        return f"{name} is 0 at {at}, proved"
-    most = rounded(upper, up=True, digits=_MORE_DIGITS)
+        return f"{name} is 0 at {at} (proved)"
+    largest = format_rounded(upper, up=True, digits=_PROOF_DIGITS)
     if interval.lower is None:
-        return f"{name} at most {most} at {at}; no lower end is proved"
+        return f"{name} is at most {largest} at {at}; no lower bound is proved"
     if math.isinf(float(interval.lower)):
-        return f"no {name} will do at {at}, proved"
-    least = rounded(float(interval.lower), up=False, digits=_MORE_DIGITS)
+        return f"no finite {name} is possible at {at} (proved)"
+    smallest = format_rounded(float(interval.lower), up=False, digits=_PROOF_DIGITS)
     if math.isinf(upper):
-        return f"{name} at least {least} at {at}; no finite upper end is proved"
-    return f"{name} between {least} and {most} at {at}, proved from both sides"
+        return f"{name} is at least {smallest} at {at}; no finite upper bound is proved"
+    return f"{name} is between {smallest} and {largest} at {at} (both bounds proved)"
 
 
-def rounded(value: float, *, up: bool, digits: int = _DIGITS) -> str:
-    """So many digits; read back as a float, never on the other side of the value."""
+def format_rounded(value: float, *, up: bool, digits: int = _DIGITS) -> str:
+    """Format a number with few digits. Read back as a float, the text is never on the unsafe side of the value."""
     if value == 0.0:
         return "0"
-    if not math.isfinite(value):
-        return "infinite"
-    # By the shortest digits that name it: 0.1 is shown as 0.1, though the float is a little more.
-    near = Context(prec=digits, rounding=ROUND_CEILING if up else ROUND_FLOOR).plus(Decimal(repr(value)))
-    if 1e-4 <= abs(value) < 1e6:
-        return f"{near:f}"
-    mantissa, _, exponent = f"{near:e}".partition("e")
-    return f"{mantissa}e{int(exponent)}"
+    return (format_digits_up if up else format_digits_down)(value, digits, shortest=True)
 
 
-def _written(number: float | None) -> str:
-    """Every digit, with an exponent as people write it."""
+def python_code(question: ParsedQuestion) -> str:
+    """Return a Python program that answers the question."""
+    mechanism, count = f'"{question.mechanism}"', "" if question.count is None else f', "{question.count}"'
+    epsilon, delta = (f"{name}={_write(value)}" for name, value in (("epsilon", question.epsilon), ("delta", question.delta)))
+    if question.problem is not None:
+        return f"import privselect as ps\n\nplan = ps.plan({mechanism}{count}, {epsilon}, {delta})\nprint(plan.summary())\n"
+    selection = f"ps.parse({mechanism})"
+    if question.count is not None:
+        selection = f'ps.Selection({selection}, ps.parse("{question.count}"))'
+    call = f"epsilon_at({delta})" if question.epsilon is None else f"delta_at({epsilon})"
+    return f"import privselect as ps\n\nselection = {selection}\nprint(selection.{call})\n"
+
+
+def shell_command(question: ParsedQuestion) -> str:
+    """Return a ``privselect`` command that answers the question."""
+    words = ["privselect", "plan" if question.problem is not None else question.unknown, "--mechanism", str(question.mechanism)]
+    words += [] if question.count is None else ["--count", str(question.count)]
+    words += [] if question.epsilon is None else ["--epsilon", write_value(question.epsilon)]
+    words += [] if question.delta is None else ["--delta", write_value(question.delta)]
+    return shlex.join(words)
+
+
+def _write(number: float | None) -> str:
+    """Write a number with all its digits, and its exponent without leading zeros."""
     mantissa, _, exponent = ("" if number is None else write_value(number)).partition("e")
     return f"{mantissa}e{int(exponent)}" if exponent else mantissa
 
 
-def _released(count: object) -> str:
+def _describe_release(count: object) -> str:
     if not isinstance(count, Count):
         return "one run"
     if isinstance(count, Fixed) and count.cap is None:
         return f"the best of {count.k} run{'s' if count.k > 1 else ''}"
-    # One more run may cost more than was proved: never more of them than there are. The mean itself is right to a few units more.
+    # Rounded down: one more run may cost more than was proved. The mean itself is exact to a few units in the last place.
     mean = count.expected() * (1.0 + 1e-12)
-    about = f"{math.floor(mean):,}" if mean >= _MANY else rounded(mean, up=False, digits=2).removesuffix(".0")
+    about = f"{math.floor(mean):,}" if mean >= _INTEGER_MEAN else format_rounded(mean, up=False, digits=2).removesuffix(".0")
     return f"the best of about {about} run{'' if about == '1' else 's'}"

@@ -1,59 +1,89 @@
-"""What a process of the server does: one question after the other, each a plain dictionary in and one out."""
+"""Answer requests in a worker process."""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
-from privselect._util.validation import OPEN_UNIT, POSITIVE, integer_range
+from privselect._util.rounding import round_up
+from privselect.interval import Interval
 from privselect.planning.design.design import design
-from privselect.web.chart_data import curves
-from privselect.web.comparison import rows
-from privselect.web.downloads import draft_certificate, plan_toml
-from privselect.web.limits import MOST_DESIGNED
-from privselect.web.parse_question import about, read_asked, read_closed, read_field
-from privselect.web.solve import answer
+from privselect.planning.open_problem import FastOptions
+from privselect.planning.plan import plan
+from privselect.planning.plan_result import Plan, survival_function
+from privselect.report.charts import survival_steps
+from privselect.selection.selection import selection_of
+from privselect.web import details
+from privselect.web.answer_text import answer_sentence, proof_sentence, python_code, shell_command, value_text
+from privselect.web.limits import ACCURACY, MAX_STEPS, MAX_TRIALS, MIN_DELTA
+from privselect.web.question import SolvedQuestion, blame_field, parse_closed_mechanism, parse_question
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
-    Fields = Mapping[str, Any]
+    from privselect.counts import Count
+    from privselect.web.question import ParsedQuestion
+    from privselect.web.schemas import AnswerRequest, DesignRequest, SolvedRequest
 
-
-def _answer(fields: Fields) -> Any:
-    return answer(read_asked(fields), fields.get("near"))
-
-
-def _curves(fields: Fields) -> Any:
-    return curves(read_asked(fields).settled(fields["value"]))
+_LARGEST = {"mean": MAX_TRIALS, "n": MAX_TRIALS, "k": MAX_TRIALS, "steps": MAX_STEPS, "times": MAX_STEPS}
+_MAX_STEPS_DRAWN = 400  # of a survival function
+_TAIL = 0.005  # probability of the tail that is not drawn
 
 
-def _compare(fields: Fields) -> Any:
-    asked = read_asked(fields)
-    return rows(asked, asked.settled(fields["value"]), fields["value"])
+def handle(kind: str, request: Any) -> Any:
+    """Return the answer to one request, or raise ``RefusedError``."""
+    with blame_field(None):
+        return _HANDLERS[kind](request)
 
 
-def _plan(fields: Fields) -> Any:
-    asked = read_asked(fields)
-    return plan_toml(asked, asked.settled(fields["value"]))
+def _answer(request: AnswerRequest) -> dict[str, Any]:
+    question = parse_question(request)
+    value, interval = _solve(question, request.search_start)
+    solved = None if value is None else question.solve_with(value)
+    text = None if value is None else value_text(question, value, interval)
+    known = solved or question
+    return {
+        "sentence": answer_sentence(question, solved, text),
+        "proof": proof_sentence(question, solved, interval),
+        "unknown": question.unknown,
+        "value": value,
+        "value_text": text,
+        "mechanism": str(known.mechanism),
+        "count": None if known.count is None else str(known.count),
+        "epsilon": known.epsilon,
+        "delta": known.delta,
+        **_numbers(question, known, interval),
+        "python": python_code(question),
+        "command": shell_command(question),
+    }
 
 
-def _certificate(fields: Fields) -> Any:
-    asked = read_asked(fields)
-    return draft_certificate(asked, asked.settled(fields["value"]))
+def _curves(request: SolvedRequest) -> dict[str, Any]:
+    return details.curves(parse_question(request).solve_with(request.value))
 
 
-def _design(fields: Fields) -> Any:
-    return design(
-        read_closed(fields),
-        epsilon=read_field(fields, "epsilon", POSITIVE),
-        delta=read_field(fields, "delta", OPEN_UNIT),
-        tau=read_field(fields, "tau", OPEN_UNIT),
-        cap=int(read_field(fields, "cap", integer_range(1, MOST_DESIGNED))),
-        mean=None if fields["mean"] is None else read_field(fields, "mean", POSITIVE),
-    ).as_dict()
+def _compare(request: SolvedRequest) -> dict[str, Any]:
+    question = parse_question(request)
+    return details.compare(question, question.solve_with(request.value), request.value)
 
 
-KINDS: dict[str, Callable[[Fields], Any]] = {
+def _plan(request: SolvedRequest) -> str:
+    question = parse_question(request)
+    return details.plan_toml(question, question.solve_with(request.value))
+
+
+def _certificate(request: SolvedRequest) -> str:
+    question = parse_question(request)
+    return details.draft_certificate(question, question.solve_with(request.value))
+
+
+def _design(request: DesignRequest) -> dict[str, Any]:
+    mechanism = parse_closed_mechanism(request.mechanism)
+    goal = request.model_dump(exclude={"mechanism"})
+    return design(mechanism, **goal).as_dict()
+
+
+_HANDLERS: dict[str, Callable[[Any], Any]] = {
     "answer": _answer,
     "curves": _curves,
     "compare": _compare,
@@ -63,7 +93,44 @@ KINDS: dict[str, Callable[[Fields], Any]] = {
 }
 
 
-def work(kind: str, fields: Fields) -> Any:
-    """The answer to one question; a refusal is a ``RefusedError``."""
-    with about(None):
-        return KINDS[kind](fields)
+def _solve(question: ParsedQuestion, search_start: float | None) -> tuple[float | None, Interval]:
+    """Return the unknown, or None if it is infinite, and the interval that proves it."""
+    if question.problem is not None:
+        epsilon, delta = float(question.epsilon or 0.0), float(question.delta or 0.0)
+        fast = FastOptions(ACCURACY, search_start, _LARGEST.get(question.unknown))
+        found = plan(question.mechanism, question.count, epsilon=epsilon, delta=delta, fast=fast)
+        return found.value, found.cost
+    selection = selection_of(question.mechanism, question.count)  # type: ignore[arg-type]  # nothing is open in them
+    if question.epsilon is None:
+        interval = selection.epsilon_fast(float(question.delta or 0.0), accuracy=ACCURACY)
+        upper = float(interval.upper)
+        return (round_up(upper) if math.isfinite(upper) else None), interval
+    interval = selection.delta_at(question.epsilon)
+    delta = max(round_up(float(interval.upper)), MIN_DELTA)
+    return (delta if delta < 1.0 else None), interval
+
+
+def _numbers(question: ParsedQuestion, known: ParsedQuestion | SolvedQuestion, interval: Interval) -> dict[str, Any]:
+    mechanism, count, delta = known.mechanism, known.count, known.delta
+    cost = interval if question.delta is not None else _cost(known)
+    base = None if delta is None else mechanism.epsilon_fast(delta, accuracy=ACCURACY).as_dict()
+    described = Plan(mechanism, count, 1.0, delta or 0.5, cost)  # type: ignore[arg-type]  # nothing is open; the budget is not used
+    survival = None if count is None else survival_points(count)  # type: ignore[arg-type]
+    return {"cost": cost.as_dict(), "base": base, "trials": described.trials(), "survival": survival}
+
+
+def _cost(known: ParsedQuestion | SolvedQuestion) -> Interval:
+    """Return epsilon at the solved delta. It may differ slightly from the question's epsilon, because each is rounded."""
+    if not isinstance(known, SolvedQuestion):
+        return Interval(None, math.inf)  # no delta below 1 was found
+    return known.selection.epsilon_fast(known.delta, accuracy=ACCURACY)
+
+
+def survival_points(count: Count) -> dict[str, list[float]]:
+    """Return ``P(K >= k)`` at enough integers for a chart. Each value also holds for the integers since the previous k."""
+    top = count.quantile(1.0 - _TAIL)
+    if top <= _MAX_STEPS_DRAWN:
+        return {"k": list(range(1, top + 2)), "probability": survival_function(count, top + 1)[1:]}
+    places, beyond = zip(*survival_steps(count), strict=True)
+    last = 0.0 if count.largest == places[-1] else beyond[-1]
+    return {"k": [*places[1:], places[-1] + 1.0], "probability": [*beyond[:-1], last]}

@@ -1,20 +1,20 @@
-"""How much work one question may be. What is beyond is refused in a sentence; the command line and Python have no such limits."""
+"""Limits on the work of one question. The command line and Python have no such limits."""
 
 from __future__ import annotations
 
 from typing import Final
 
-ACCURACY: Final = 1e-3  # relative, of epsilon: what a page can show
-MOST_BYTES: Final = 64_000  # of one request
-MOST_TEXT: Final = 10_000  # characters of a text form
-MOST_NUMBER: Final = 400  # characters of a number
-MOST_STEPS: Final = 10**7  # of one trial
-MOST_TRIALS: Final = 10**6  # on average
-MOST_DESIGNED: Final = 500  # trials, at the most, of a law that is designed
-LEAST_DELTA: Final = 1e-50
+ACCURACY: Final = 1e-3  # relative accuracy of every epsilon on the page
+MAX_REQUEST_BYTES: Final = 64_000
+MAX_TEXT_CHARS: Final = 10_000  # of one text form
+MAX_NUMBER_CHARS: Final = 400
+MAX_STEPS: Final = 10**7  # of one trial
+MAX_TRIALS: Final = 10**6  # on average
+MAX_DESIGN_CAP: Final = 500  # largest K of a designed law
+MIN_DELTA: Final = 1e-50
 
-MOST_WAITING: Final = 64  # questions; further ones are asked to come again
-COME_AGAIN: Final = 2  # seconds
+MAX_WAITING: Final = 64  # questions per job class; more are refused with status 429
+RETRY_SECONDS: Final = 2
 
-MEMORY: Final = 560_000_000  # bytes that a process may ask for while it computes: few fixed trials take most of it, for a moment
-KEPT_MEMORY: Final = 180_000_000  # bytes above which a process is replaced by a fresh one after its answer
+MAX_MEMORY: Final = 560_000_000  # bytes of one worker while it computes; a small fixed K needs most of it for a moment
+MAX_IDLE_MEMORY: Final = 180_000_000  # bytes; a worker above this is replaced after its answer

@@ -1,4 +1,4 @@
-"""What stands before the application: headers on every answer, and refusals of what is too large, of another type or for another host."""
+"""ASGI middleware: security headers on every response, and limits on the host, type, size and duration of requests."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect, Request
 
-from privselect.web.limits import MOST_BYTES
-from privselect.web.schemas import complaint
+from privselect.web.limits import MAX_REQUEST_BYTES
+from privselect.web.schemas import error_body
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection
@@ -32,59 +33,52 @@ HEADERS = {
     "X-Frame-Options": "DENY",
     "Cache-Control": "no-cache",
 }
-BODY_SECONDS = 10.0  # from the head of a request to its end
-_REST_SECONDS = 2.0
-_REST_BYTES = 4_000_000  # of a request that is refused, read so that the client sees why
+BODY_SECONDS = 10.0  # from the head of a request to the end of its body
+_DISCARD_SECONDS = 2.0
+_DISCARD_BYTES = 4_000_000
 
 
-class Guard:
-    """An application behind it."""
+class RequestGuard:
+    """The middleware in front of the application."""
 
     def __init__(self, app: ASGIApp, hosts: Collection[str] | None = None) -> None:
         self._app = app
         self._hosts = None if hosts is None else frozenset(hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
+        """Handle one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
 
-        async def sent(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 MutableHeaders(scope=message).update(HEADERS)
             await send(message)
 
-        headers, pieces = Headers(scope=scope), _pieces(receive)
-        refuse = partial(_refuse, pieces, sent)
+        headers, chunks = Headers(scope=scope), Request(scope, receive).stream()
+        refuse = partial(_refuse, chunks, send_with_headers)
         if self._hosts is not None and _host(headers) not in self._hosts:
-            # A page from elsewhere whose name was made to point here must not read the answers.
-            await refuse(400, f"the page must be asked for at one of {', '.join(sorted(self._hosts))}")
+            # DNS rebinding: a foreign page whose name resolves to this machine must not read the answers.
+            # Starlette's TrustedHostMiddleware does the same, but answers in plain text and does not name the allowed hosts.
+            await refuse(400, f"`Host` must be one of {', '.join(sorted(self._hosts))}")
             return
         if scope["method"] == "POST" and headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-            # A form of a page from elsewhere can send any other type without being asked whether it may.
-            await refuse(415, "the body must be of the type application/json")
+            # A form on a foreign page can send other types without a CORS check.
+            await refuse(415, "the content type must be application/json")
             return
         try:
             async with asyncio.timeout(BODY_SECONDS):
-                body = await _body(headers, pieces)
-        except _GoneError:
-            return
-        except _TooLargeError:
-            await refuse(413, f"a request must have at most {MOST_BYTES} bytes, got more")
+                body = await _read_body(headers, chunks)
+        except ClientDisconnect:
             return
         except TimeoutError:
-            await refuse(408, f"a request must be complete within {BODY_SECONDS:g} seconds, got a part of it")
+            await refuse(408, f"a request must be complete within {BODY_SECONDS:g} seconds")
             return
-        await self._app(scope, _replayed(body, receive), sent)
-
-
-class _GoneError(Exception):
-    """The client has left in the midst of its request."""
-
-
-class _TooLargeError(Exception):
-    """The body is, or is said to be, too long."""
+        if body is None:
+            await refuse(413, f"a request must have at most {MAX_REQUEST_BYTES} bytes")
+            return
+        await self._app(scope, _replay(body, receive), send_with_headers)
 
 
 def _host(headers: Headers) -> str:
@@ -92,61 +86,43 @@ def _host(headers: Headers) -> str:
     return host.rsplit(":", 1)[0] if not host.endswith("]") else host
 
 
-async def _body(headers: Headers, pieces: AsyncIterator[bytes]) -> bytes:
-    """All of it, however it is said to be long."""
+async def _read_body(headers: Headers, chunks: AsyncIterator[bytes]) -> bytes | None:
+    """Return the whole body, or None if it is too large. The stated length is not trusted."""
     length = headers.get("content-length", "0")
-    if length.isascii() and length.isdigit() and int(length[:20]) > MOST_BYTES:
-        raise _TooLargeError
+    if length.isascii() and length.isdigit() and int(length[:20]) > MAX_REQUEST_BYTES:
+        return None
     body = b""
-    async for piece in pieces:
-        body += piece
-        if len(body) > MOST_BYTES:
-            raise _TooLargeError
+    async for chunk in chunks:
+        body += chunk
+        if len(body) > MAX_REQUEST_BYTES:
+            return None
     return body
 
 
-async def _pieces(receive: Receive) -> AsyncIterator[bytes]:
-    """Of the body, as they come, to its end."""
-    more = True
-    while more:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise _GoneError
-        yield bytes(message.get("body", b""))
-        more = message.get("more_body", False)
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """Return a ``receive`` that gives the body again, and then waits for the client to disconnect."""
+    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def replayed() -> Message:
+        return messages.pop() if messages else await receive()
+
+    return replayed
 
 
-def _replayed(body: bytes, receive: Receive) -> Receive:
-    told = False
+async def _refuse(chunks: AsyncIterator[bytes], send: Send, status: int, message: str) -> None:
+    """Send an error and close the connection, after reading the rest of the request up to a limit.
 
-    async def again() -> Message:
-        nonlocal told
-        if told:
-            return await receive()  # that the client has gone, when it has
-        told = True
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    return again
-
-
-async def _refuse(pieces: AsyncIterator[bytes], send: Send, status: int, message: str) -> None:
-    """An answer, and the connection is closed behind it; the rest of the request is read before, as far as that is no burden.
-
-    Closed on a client that still sends, a connection is reset, and the answer lost with it.
+    If the connection closed while the client still sends, the client would get a reset and lose the answer.
     """
-    body = json.dumps(complaint(message)).encode()
+    body = json.dumps(error_body(message)).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode()), (b"connection", b"close")]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body, "more_body": True})
-    with contextlib.suppress(TimeoutError, _GoneError):
-        async with asyncio.timeout(_REST_SECONDS):
-            await _discard(pieces)
+    discarded = 0
+    with contextlib.suppress(TimeoutError, ClientDisconnect):
+        async with asyncio.timeout(_DISCARD_SECONDS):
+            async for chunk in chunks:
+                discarded += len(chunk)
+                if discarded > _DISCARD_BYTES:
+                    break
     await send({"type": "http.response.body", "body": b""})
-
-
-async def _discard(pieces: AsyncIterator[bytes]) -> None:
-    length = 0
-    async for piece in pieces:
-        length += len(piece)
-        if length > _REST_BYTES:
-            return

@@ -1,113 +1,137 @@
-"""The bodies of requests and answers, as the OpenAPI schema shows them."""
+"""The JSON bodies of requests and responses. They validate every request and define the OpenAPI schema."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
-from privselect.web.limits import MOST_DESIGNED, MOST_NUMBER, MOST_TEXT
+from privselect._util.validation import NON_NEGATIVE, OPEN_UNIT, POSITIVE, Range, check_number, format_value, integer_range, truncate
+from privselect.errors import PrivselectError
+from privselect.text_forms import parse_parameter
+from privselect.web.limits import MAX_DESIGN_CAP, MAX_NUMBER_CHARS, MAX_TEXT_CHARS, MIN_DELTA
 
-Form = StringConstraints(min_length=1, max_length=MOST_TEXT)
-# A format is a name for those who read the schema, and for those who make up questions by it.
-MechanismForm = Annotated[str, Form, Field(json_schema_extra={"format": "privselect-mechanism"})]
-CountForm = Annotated[str, Form, Field(json_schema_extra={"format": "privselect-count"})]
-TypedNumber = Annotated[
-    str, StringConstraints(min_length=1, max_length=MOST_NUMBER), Field(json_schema_extra={"format": "privselect-number"})
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+UNKNOWN_MARK = "?"
+
+# -- requests ----------------------------------------------------------------------------------------------------------------
+
+_TextForm = StringConstraints(min_length=1, max_length=MAX_TEXT_CHARS)
+# The formats have no meaning in JSON Schema. They tell tools that generate questions what the text is.
+MechanismText = Annotated[str, _TextForm, Field(json_schema_extra={"format": "privselect-mechanism"})]
+CountText = Annotated[str, _TextForm, Field(json_schema_extra={"format": "privselect-count"})]
+_NumberText = Annotated[
+    str, StringConstraints(min_length=1, max_length=MAX_NUMBER_CHARS), Field(json_schema_extra={"format": "privselect-number"})
 ]
-Typed = Annotated[float, Field(strict=True)] | TypedNumber
-Numbers = list[float | None]
+_NumberInput: TypeAlias = float | _NumberText
+StrictNumber = Annotated[float, Field(strict=True)]
 
 
-class _Body(BaseModel):
+def _number(name: str, allowed: Range, *, may_be_open: bool = False) -> BeforeValidator:
+    """Return a validator of a number, given as such or as text. An open number (``?``) becomes None."""
+
+    def read(given: object) -> float | None:
+        if not isinstance(given, str):
+            return check_number(name, given, allowed)
+        if may_be_open and given.strip() == UNKNOWN_MARK:
+            return None
+        if len(given) > MAX_NUMBER_CHARS:
+            raise ValueError(f"`{name}` must have at most {MAX_NUMBER_CHARS} characters, got {format_value(given)}")
+        return parse_parameter(name, given, allowed)
+
+    return BeforeValidator(read, json_schema_input_type=_NumberInput)
+
+
+class _Request(BaseModel):
     model_config = ConfigDict(extra="forbid", str_strip_whitespace=True)
 
 
-class Question(_Body):
-    """Four fields, and exactly one ``?`` among them: what is to be solved for."""
+class Question(_Request):
+    """Four fields with exactly one ``?``, the number to solve for."""
 
-    mechanism: MechanismForm = Field(description="What one trial leaks.", examples=["gaussian(sigma=?)"])
-    count: CountForm | None = Field(default=None, description="The law of K; null for one trial.", examples=["geometric(mean=30)"])
-    epsilon: Typed = Field(description="A number >= 0, as such or as text, or ?.", examples=[2.0])
-    delta: Typed = Field(description="A number in (0, 1), as such or as text, or ?.", examples=["1e-6"])
-
-
-class Nearby(Question):
-    """A question much like one that has its answer."""
-
-    near: Annotated[float, Field(strict=True)] | None = Field(default=None, description="Where to look first, to be quicker.")
+    mechanism: MechanismText = Field(description="What one trial leaks.", examples=["gaussian(sigma=?)"])
+    count: CountText | None = Field(default=None, description="The law of K; null for one trial.", examples=["geometric(mean=30)"])
+    epsilon: Annotated[float | None, _number("epsilon", NON_NEGATIVE, may_be_open=True)] = Field(
+        description="A number >= 0, also as text, or ?.", examples=[2.0]
+    )
+    delta: Annotated[float | None, _number("delta", Range(MIN_DELTA, 1.0), may_be_open=True)] = Field(
+        description="A number in (0, 1), also as text, or ?.", examples=["1e-6"]
+    )
 
 
-class Settled(Question):
-    """A question with its answer."""
+class AnswerRequest(Question):
+    """A question to solve."""
 
-    value: Annotated[float, Field(strict=True)] = Field(description="What is put in place of the ?.", examples=[3.6])
-
-
-class DesignQuestion(_Body):
-    """The law of K with the most chance of a good trial within a budget is asked for."""
-
-    mechanism: MechanismForm = Field(description="What one trial leaks.", examples=["gaussian(sigma=4)"])
-    epsilon: Typed = Field(examples=[2.0])
-    delta: Typed = Field(examples=["1e-6"])
-    tau: Typed = Field(default=0.01, description="The share of candidates that count as good, in (0, 1).")
-    cap: Typed = Field(description=f"The most trials, up to {MOST_DESIGNED}.", examples=[20])
-    mean: Typed | None = Field(default=None, description="The most trials on average; null for the cap alone.", examples=[10])
+    search_start: StrictNumber | None = Field(default=None, description="Where to start the search, such as a recent similar answer.")
 
 
-class Ends(BaseModel):
-    """``lower <= truth <= upper``, both proved; null where an end is infinite, or a lower one is not proved."""
+class SolvedRequest(Question):
+    """A question together with its answer."""
+
+    value: StrictNumber = Field(description="The number to put in place of the ?.", examples=[3.6])
+
+
+class DesignRequest(_Request):
+    """A budget, for which to find the law of K with the highest probability of a good trial."""
+
+    mechanism: MechanismText = Field(description="What one trial leaks.", examples=["gaussian(sigma=4)"])
+    epsilon: Annotated[float, _number("epsilon", POSITIVE)] = Field(examples=[2.0])
+    delta: Annotated[float, _number("delta", OPEN_UNIT)] = Field(examples=["1e-6"])
+    tau: Annotated[float, _number("tau", OPEN_UNIT)] = Field(default=0.01, description="The fraction of candidates that is good.")
+    cap: Annotated[int, _number("cap", integer_range(1, MAX_DESIGN_CAP))] = Field(description="The largest K.", examples=[20])
+    mean: Annotated[float, _number("mean", POSITIVE)] | None = Field(
+        default=None, description="The largest mean of K; null for no limit other than the cap.", examples=[10]
+    )
+
+
+# -- responses ---------------------------------------------------------------------------------------------------------------
+
+Numbers = list[float | None]
+
+
+class Bounds(BaseModel):
+    """``lower <= truth <= upper``, both proved. Null means an infinite or unproved bound."""
 
     lower: float | None
     upper: float | None
 
 
 class Trials(BaseModel):
-    """What the law of K says beforehand."""
+    """The number of trials that the law of K implies, before any draw."""
 
     expected: float
     quantiles: dict[str, int]
     probability_of_zero: float
-    chance_of_best: dict[str, float]
+    success_probability: dict[str, float]
 
 
-class Law(BaseModel):
-    """``P(K >= k)``."""
+class Survival(BaseModel):
+    """``P(K >= k)``. Each probability also holds for all integers between the previous k and this k."""
 
     k: list[int]
-    at_least: list[float]
+    probability: list[float]
 
 
 class Answer(BaseModel):
-    """The solved number, in words and in digits, and what the law of K says."""
+    """The solved number, in words and in digits, and what the law of K implies."""
 
     sentence: str
-    proved: str
+    proof: str = Field(description="The proved interval, in words.")
     unknown: str
-    value: float | None = Field(description="Null where nothing finite is proved.")
-    shown: str | None
+    value: float | None = Field(description="Null if no finite number is proved.")
+    value_text: str | None = Field(description="The value in few digits, rounded to the safe side.")
     mechanism: str
     count: str | None
     epsilon: float | None
     delta: float | None
-    cost: Ends = Field(description="Epsilon at delta.")
-    base: Ends | None = Field(description="Epsilon of one trial alone.")
+    cost: Bounds = Field(description="Epsilon at delta.")
+    base: Bounds | None = Field(description="Epsilon of one trial alone.")
     trials: Trials
-    law: Law | None
+    survival: Survival | None
     python: str
     command: str
-
-
-class AlongMean(BaseModel):
-    """Epsilon by each bound along E K."""
-
-    x: Numbers
-    exact: Numbers
-    exact_lower: Numbers
-    paper: Numbers
-    renyi: Numbers
-    composition: Numbers
-    base: Numbers
 
 
 class Profile(BaseModel):
@@ -119,61 +143,108 @@ class Profile(BaseModel):
     base: Numbers
 
 
-class Curves(BaseModel):
-    """Both curves; ``mean_note`` says why there is none along the mean."""
+class MeanCurves(BaseModel):
+    """Epsilon by each bound along the mean of K, ``x``."""
 
-    mean: AlongMean | None
+    x: Numbers
+    exact: Numbers
+    exact_lower: Numbers
+    paper: Numbers
+    renyi: Numbers
+    composition: Numbers
+    base: Numbers
+
+
+class Curves(BaseModel):
+    """The curves along the mean of K and along delta. ``mean_note`` says why the first is missing."""
+
+    mean: MeanCurves | None
     mean_note: str | None
     profile: Profile
 
 
 class Row(BaseModel):
-    """One bound: what it charges for the answer, and what it would have forced instead."""
+    """One bound: its epsilon at the answer, and the value of the unknown that it would require."""
 
     name: str
     label: str
     epsilon: float | None
-    ratio: float | None
-    instead: float | None
+    ratio: float | None = Field(description="Epsilon divided by the exact epsilon.")
+    required: float | None
     note: str | None
 
 
-class Rows(BaseModel):
-    """Every bound, the exact one first."""
+class Comparison(BaseModel):
+    """All bounds, the exact one first."""
 
     unknown: str
     rows: list[Row]
 
 
-class DesignedLaw(BaseModel):
-    """A law of K and what it gives."""
+class CountResult(BaseModel):
+    """A law of K, its success probability and its epsilon."""
 
     count: str
     chance: float
-    epsilon: Ends
+    epsilon: Bounds
 
 
-class Designed(DesignedLaw):
-    """The law with the most chance, beside the best ones with a name."""
+class Design(CountResult):
+    """The law of K with the highest success probability, and the best laws of the named families."""
 
     expected: float
-    at_most: float | None = Field(description="No law with this budget has more chance; null where that is not proved.")
-    named: dict[str, DesignedLaw | None]
+    at_most: float | None = Field(description="Proved upper bound over all laws within the budget; null if there is none.")
+    named: dict[str, CountResult | None]
 
 
-class Complaint(BaseModel):
-    """What is wrong, in one sentence, and the field that is to blame, where it is one."""
+class ErrorDetail(BaseModel):
+    """The reason in one sentence, and the field it is about, if any."""
 
     field: str | None
     message: str
 
 
-class Refusal(BaseModel):
-    """Every answer that is none."""
+class ErrorResponse(BaseModel):
+    """The body of every error."""
 
-    error: Complaint
+    error: ErrorDetail
 
 
-def complaint(message: str, field: str | None = None) -> dict[str, Any]:
-    """The body of a refusal."""
+class RefusedError(PrivselectError):
+    """A question that cannot be answered, with the field to blame, if any."""
+
+    def __init__(self, message: str, field: str | None = None) -> None:
+        super().__init__(message)
+        self.field = field
+
+
+def error_body(message: str, field: str | None = None) -> dict[str, Any]:
+    """Return the JSON body of an error."""
     return {"error": {"field": field, "message": message}}
+
+
+def explain_invalid(error: Mapping[str, Any]) -> tuple[int, str, str | None]:
+    """Return the status, a sentence and the field for an error that pydantic found in a body."""
+    field = next((str(part) for part in error["loc"][1:]), None)
+    if error["type"] == "json_invalid":
+        return 400, "the body must be JSON", None
+    given = format_value(error.get("input"))
+    if field is None:
+        return 422, f"the body must be a JSON object, got {given}", None
+    name = truncate(field)
+    match error["type"]:
+        case "value_error":  # from the validators above
+            message = str(error["ctx"]["error"])
+        case "missing":
+            message = f"`{name}` is missing"
+        case "extra_forbidden":
+            message = f"`{name}` is not a field of this question"
+        case _:
+            message = f"`{name}` must be {_EXPECTED.get(field, 'a number')}, got {given}"
+    return 422, message, name
+
+
+_EXPECTED = {
+    "mechanism": f"a text form such as gaussian(sigma=4) of at most {MAX_TEXT_CHARS} characters",
+    "count": f"a text form such as geometric(mean=30) of at most {MAX_TEXT_CHARS} characters, or null",
+}

@@ -1,8 +1,7 @@
-"""The processes that compute: a few, each with one question at a time, and ended where a question takes too long or nobody waits for it.
+"""Worker processes that compute one question at a time.
 
-A question is bounded three ways: in time (its process is killed), in memory (its process refuses to grow) and in number (further ones
-are asked to come again). So nothing that is asked ends the server, and a question waits at the most for the slices of those before it:
-a slow one in front of it costs some seconds, not its whole time.
+Questions are limited in time (a slow worker is killed), in memory (a worker cannot allocate more) and in number (more are refused).
+A quick question behind slow ones waits for a few seconds only, because slow questions get less time while others wait.
 """
 
 from __future__ import annotations
@@ -20,222 +19,216 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from privselect.web.limits import KEPT_MEMORY, MEMORY, MOST_WAITING
+from privselect.web.limits import MAX_IDLE_MEMORY, MAX_MEMORY, MAX_WAITING
+from privselect.web.schemas import RefusedError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable
     from multiprocessing.connection import Connection
     from multiprocessing.process import BaseProcess
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
-    """Questions of one kind: how many at once, for how long, and for how long while others wait for the same place.
+class JobClass:
+    """The workers and time limits for one class of questions.
 
-    The first is the time that somebody waits, the other the time that a process works: on a busy machine that is less.
+    ``seconds`` limits the time since the start. ``busy_seconds`` limits the CPU time while other questions wait.
     """
 
-    seats: int
+    workers: int
     seconds: float
-    contended: float
-    nice: int = 0  # so much the system prefers all others
-    kept: bool = True  # whether its processes wait for the next question
+    busy_seconds: float
+    nice: int = 0
+    reuse: bool = True  # whether a worker waits for the next question
 
 
-ANSWERS = Lane(seats=2, seconds=20.0, contended=2.5)  # the usual answer takes less than a second
-DETAILS = Lane(seats=1, seconds=30.0, contended=10.0, nice=5)
-LONG = Lane(seats=1, seconds=120.0, contended=60.0, nice=10, kept=False)
+ANSWER_JOBS = JobClass(workers=2, seconds=20.0, busy_seconds=2.5)  # the usual answer takes less than a second
+DETAIL_JOBS = JobClass(workers=1, seconds=30.0, busy_seconds=10.0, nice=5)
+LONG_JOBS = JobClass(workers=1, seconds=120.0, busy_seconds=60.0, nice=10, reuse=False)
 _LOG = logging.getLogger(__name__)
-_MOMENT = 0.05  # seconds between two looks at the clock
+_POLL_SECONDS = 0.05
 
 
 class BusyError(Exception):
-    """More is being asked than can be answered now."""
+    """Too many questions are waiting."""
 
 
-class DroppedError(Exception):
-    """The server is being ended, and its questions with it."""
+class CancelledByShutdownError(Exception):
+    """The server is shutting down."""
 
 
 class LimitError(Exception):
-    """The question took more time or memory than one may; the message says which."""
+    """The question exceeded a limit on time or memory, which the message names."""
 
 
-class FailedError(Exception):
-    """The question could not be answered, by a fault that is not the question's."""
+class InternalError(Exception):
+    """A bug prevented an answer. The log has the details."""
 
 
-class RefusalError(Exception):
-    """The answer of a process is a refusal, about a field where it is one."""
-
-    def __init__(self, message: str, field: str | None) -> None:
-        super().__init__(message)
-        self.field = field
-
-
-class Crew:
-    """The processes of a server; to be made and used in one event loop, and closed at its end."""
+class WorkerPool:
+    """All worker processes of a server. Create and use it in one event loop, and close it there."""
 
     def __init__(self) -> None:
-        self._lanes = {lane: _Queue(lane) for lane in (ANSWERS, DETAILS, LONG)}
-        self._dropped = False
-        self._threads = ThreadPoolExecutor(max_workers=sum(lane.seats for lane in self._lanes), thread_name_prefix="crew")
+        self._queues = {jobs: _Queue(jobs) for jobs in (ANSWER_JOBS, DETAIL_JOBS, LONG_JOBS)}
+        self._cancelled = False
+        self._threads = ThreadPoolExecutor(max_workers=sum(jobs.workers for jobs in self._queues), thread_name_prefix="workers")
 
-    async def begin(self) -> None:
-        """Have a process of each kept lane ready before the first question."""
-        for lane, queue in self._lanes.items():
-            if lane.kept:
-                queue.idle.append(await self._begun(lane))
+    async def start(self) -> None:
+        """Start one worker of each reusable class, ahead of the first question."""
+        for jobs, queue in self._queues.items():
+            if jobs.reuse:
+                queue.idle.append(await self._start_worker(jobs))
 
-    async def ask(self, kind: str, fields: Mapping[str, Any], lane: Lane) -> Any:
-        """The answer, or one of the errors above; cancelled, the question is dropped, and its process ended where it has begun."""
-        queue = self._lanes[lane]
-        if queue.waiting >= MOST_WAITING:
+    async def run(self, kind: str, request: Any, jobs: JobClass) -> Any:
+        """Return the answer to a request, or raise one of the errors above.
+
+        If this call is cancelled, the question is dropped and its worker is killed.
+        """
+        queue = self._queues[jobs]
+        if queue.waiting >= MAX_WAITING:
             raise BusyError
         queue.waiting += 1
         try:
-            await queue.seats.acquire()
+            await queue.slots.acquire()
         finally:
             queue.waiting -= 1
         try:
-            if self._dropped:
-                raise DroppedError
-            worker = queue.free() or await self._begun(lane)
+            if self._cancelled:
+                raise CancelledByShutdownError
+            worker = queue.take_idle() or await self._start_worker(jobs)
             try:
-                answer = await self._watched(worker, queue, kind, fields)
+                result = await self._run_with_limits(worker, queue, kind, request)
             except BaseException:
-                worker.end()
+                worker.kill()
                 raise
-            if lane.kept and worker.is_slim():
+            if jobs.reuse and worker.reusable:
                 queue.idle.append(worker)
             else:
-                worker.end()
-            return _opened(answer)
+                worker.kill()
+            return _unwrap(result)
         finally:
-            queue.seats.release()
+            queue.slots.release()
 
-    async def _begun(self, lane: Lane) -> _Worker:
-        """A new process; ended again where nobody waits for it any more when it is there."""
-        beginning = self._in_thread(_Worker, lane)
+    async def _start_worker(self, jobs: JobClass) -> _Worker:
+        starting = self._in_thread(_Worker, jobs)
         try:
-            worker: _Worker = await asyncio.shield(beginning)
+            worker: _Worker = await asyncio.shield(starting)
         except asyncio.CancelledError:
-            beginning.add_done_callback(lambda begun: begun.exception() or begun.result().end())
+            starting.add_done_callback(lambda started: started.exception() or started.result().kill())
             raise
-        except OSError as error:  # no process, or no descriptor, to be had
-            _LOG.warning("no process could be begun: %s", error)
+        except OSError as error:  # no process or no descriptor is available
+            _LOG.warning("cannot start a worker process: %s", error)
             raise BusyError from None
         return worker
 
-    async def _watched(self, worker: _Worker, queue: _Queue, kind: str, fields: Mapping[str, Any]) -> Any:
-        """The answer of a process, which is ended where it takes too long or where nobody waits for it any more."""
-        asking = self._in_thread(worker.ask, kind, dict(fields))
-        begun, worked = asyncio.get_running_loop().time(), worker.worked()
+    async def _run_with_limits(self, worker: _Worker, queue: _Queue, kind: str, request: Any) -> Any:
+        """Return the result of a worker, and kill it if it exceeds a limit or its question is dropped."""
+        running = self._in_thread(worker.run, kind, request)
+        clock = asyncio.get_running_loop().time
+        started, cpu_before = clock(), worker.cpu_seconds()
         try:
             while True:
-                done, _ = await asyncio.wait([asking], timeout=_MOMENT)
+                done, _ = await asyncio.wait([running], timeout=_POLL_SECONDS)
                 if done:
-                    return asking.result()
-                if self._dropped:
-                    raise DroppedError
-                spent = asyncio.get_running_loop().time() - begun
-                if spent > queue.lane.seconds:
-                    raise LimitError(f"the question takes longer than the {queue.lane.seconds:g} seconds that this page has for it")
-                if queue.waiting and worker.worked() - worked > queue.lane.contended:
-                    raise LimitError("the question takes longer than this page has for it while others wait")
+                    return running.result()
+                if self._cancelled:
+                    raise CancelledByShutdownError
+                if clock() - started > queue.jobs.seconds:
+                    raise LimitError(f"the question takes longer than the limit of {queue.jobs.seconds:g} seconds")
+                if queue.waiting and worker.cpu_seconds() - cpu_before > queue.jobs.busy_seconds:
+                    raise LimitError("the question takes too long while others wait")
         except EOFError:
-            raise LimitError("the question takes more memory than this page has for it") from None
+            raise LimitError("the question takes more memory than the limit") from None
         finally:
-            if not asking.done():
-                worker.end()  # and with it the thread's waiting
-                await asyncio.wait([asking])
-                asking.exception()  # looked at: that its process ended is known
+            if not running.done():
+                worker.kill()  # this also ends the wait of the thread
+                await asyncio.wait([running])
+                running.exception()  # marks it as retrieved
 
-    def _in_thread(self, work: Any, *arguments: Any) -> asyncio.Future[Any]:
-        return asyncio.get_running_loop().run_in_executor(self._threads, work, *arguments)
+    def _in_thread(self, function: Callable[..., Any], *arguments: Any) -> asyncio.Future[Any]:
+        return asyncio.get_running_loop().run_in_executor(self._threads, function, *arguments)
 
-    def drop(self) -> None:
-        """End every question, within a moment, those that wait and those to come."""
-        self._dropped = True
+    def cancel_all(self) -> None:
+        """Cancel every running, waiting and future question."""
+        self._cancelled = True
 
     def close(self) -> None:
-        """End every process that waits for a question."""
-        for queue in self._lanes.values():
+        """Kill the idle workers."""
+        for queue in self._queues.values():
             while queue.idle:
-                queue.idle.pop().end()
+                queue.idle.pop().kill()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
 class _Queue:
-    """The seats of a lane, who waits for one, and the processes that wait for a question."""
+    """The slots of a job class, the number of waiting questions, and the idle workers."""
 
-    def __init__(self, lane: Lane) -> None:
-        self.lane = lane
-        self.seats = asyncio.Semaphore(lane.seats)
+    def __init__(self, jobs: JobClass) -> None:
+        self.jobs = jobs
+        self.slots = asyncio.Semaphore(jobs.workers)
         self.waiting = 0
         self.idle: list[_Worker] = []
 
-    def free(self) -> _Worker | None:
-        """A process that waits, and has not died meanwhile."""
+    def take_idle(self) -> _Worker | None:
+        """Return an idle worker that is still alive, if there is one."""
         while self.idle:
             worker = self.idle.pop()
             if worker.is_alive():
                 return worker
-            worker.end()
+            worker.kill()
         return None
 
 
 class _Worker:
-    """One process, seen from the server."""
+    """The server's handle of one worker process."""
 
-    def __init__(self, lane: Lane) -> None:
+    def __init__(self, jobs: JobClass) -> None:
         context = _context()
         self._connection, theirs = context.Pipe()
-        self._process: BaseProcess = context.Process(target=_serve, args=(theirs, lane.nice), daemon=True)
+        self._process: BaseProcess = context.Process(target=_worker_main, args=(theirs, jobs.nice), daemon=True)
         self._process.start()
         theirs.close()
-        self._grown = False
+        self.reusable = True
 
-    def ask(self, kind: str, fields: dict[str, Any]) -> Any:
-        """Blocks until the answer is there; an ``EOFError`` where the process ended."""
+    def run(self, kind: str, request: Any) -> Any:
+        """Wait for the result of a question; raise ``EOFError`` if the process dies."""
         try:
-            self._connection.send((kind, fields))
-            answer, self._grown = self._connection.recv()
-        except (OSError, ValueError):  # a connection that broke, or that was closed here
+            self._connection.send((kind, request))
+            result, self.reusable = self._connection.recv()
+        except (OSError, ValueError):  # the connection broke, or it was closed here
             raise EOFError from None
-        return answer
+        return result
 
     def is_alive(self) -> bool:
-        """Whether the process can be asked."""
+        """Return whether the process is alive."""
         return self._process.is_alive()
 
-    def worked(self) -> float:
-        """Seconds that the process has computed; those that have passed, where the system does not tell."""
+    def cpu_seconds(self) -> float:
+        """Return the CPU time of the process, or a wall clock on systems without ``/proc``."""
         try:
-            with open(f"/proc/{self._process.pid}/stat", "rb") as file:  # noqa: PTH123 - as quick as can be
+            with open(f"/proc/{self._process.pid}/stat", "rb") as file:  # noqa: PTH123 - faster than Path
                 user, system = file.read().rpartition(b")")[2].split()[11:13]
             return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
         except OSError:
             return time.monotonic()
 
-    def is_slim(self) -> bool:
-        """Whether the process is worth keeping: memory that it once took it may not give back."""
-        return not self._grown
-
-    def end(self) -> None:
-        """At once, whatever it is doing."""
+    def kill(self) -> None:
+        """Kill the process, whatever it is doing."""
         self._process.kill()
         self._process.join()
         self._connection.close()
 
 
-def prepare() -> None:
-    """Start the process that others are copies of, deaf to Ctrl-C from its first moment; to be called in the main thread."""
+def start_forkserver() -> None:
+    """Start the process that workers are forked from. Call this in the main thread.
+
+    It ignores Ctrl-C from the start, because a child inherits ignored signals.
+    """
     if _context().get_start_method() != "forkserver":
         return
     from multiprocessing import forkserver
 
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # what is ignored stays so in a new process
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         forkserver.ensure_running()
     finally:
@@ -243,7 +236,7 @@ def prepare() -> None:
 
 
 def _context() -> Any:
-    """New processes are copies of one that has all modules loaded, where the system can do that."""
+    """Return a multiprocessing context that forks workers from a process with all modules loaded, if the system can."""
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
@@ -251,59 +244,57 @@ def _context() -> Any:
     return context
 
 
-def _opened(answer: tuple[str, Any]) -> Any:
-    how, what = answer
-    if how == "refused":
-        raise RefusalError(*what)
-    if how == "grown":
-        raise LimitError("the question takes more memory than this page has for it")
-    if how == "failed":
-        raise FailedError
-    return what
+def _unwrap(result: tuple[str, Any]) -> Any:
+    status, value = result
+    if status == "refused":
+        raise RefusedError(*value)
+    if status == "out of memory":
+        raise LimitError("the question takes more memory than the limit")
+    if status == "failed":
+        raise InternalError
+    return value
 
 
-# -- in the process itself ---------------------------------------------------------------------------------------------------
+# -- in the worker process ---------------------------------------------------------------------------------------------------
 
 
-def _serve(connection: Connection, nice: int) -> None:
-    """Answer one question after the other until the server is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which ends its processes
+def _worker_main(connection: Connection, nice: int) -> None:
+    """Handle requests until the server is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # on Ctrl-C, the server kills its workers
 
-    from privselect.web.handlers import work
+    from privselect.web.handlers import handle
 
     if sys.platform != "win32":
         os.nice(nice)
         _limit_memory()
-        threading.Thread(target=_end_with_server, args=(connection.fileno(),), daemon=True).start()
+        threading.Thread(target=_exit_with_server, args=(connection.fileno(),), daemon=True).start()
     while True:
         try:
-            kind, fields = connection.recv()
+            kind, request = connection.recv()
         except (EOFError, OSError):
             return
-        answer = _answered(work, kind, fields)
-        # Where memory ran out in the midst of something, what is cached may be half done.
-        connection.send((answer, answer[0] == "grown" or _resident() > KEPT_MEMORY))
+        result = _handle(handle, kind, request)
+        # An interrupted computation may leave incomplete caches behind.
+        connection.send((result, result[0] != "out of memory" and _resident_bytes() <= MAX_IDLE_MEMORY))
 
 
-def _answered(work: Any, kind: str, fields: dict[str, Any]) -> tuple[str, Any]:
-    from privselect.web.parse_question import RefusedError
-
+def _handle(handle: Callable[[str, Any], Any], kind: str, request: Any) -> tuple[str, Any]:
     try:
-        return "answer", work(kind, fields)
+        return "answered", handle(kind, request)
     except RefusedError as error:
         return "refused", (" ".join(str(error).split()), error.field)
     except MemoryError:
-        return "grown", None
-    except Exception:  # noqa: BLE001 - whatever it is, the server says so and lives
-        _LOG.exception("a question of the kind %s could not be answered", kind)
+        return "out of memory", None
+    except Exception:  # noqa: BLE001 - the server reports any error and keeps running
+        _LOG.exception("a question of kind %s failed", kind)
         return "failed", None
 
 
-def _end_with_server(descriptor: int) -> None:
-    """Where the server was killed, nobody else would end a long question."""
-    watched = select.poll()
-    watched.register(descriptor, 0)  # for the other end to close, and nothing else
-    watched.poll()
+def _exit_with_server(descriptor: int) -> None:
+    """Exit as soon as the server closes its end of the connection, also if the server was killed."""
+    poll = select.poll()
+    poll.register(descriptor, 0)  # 0: only hang-up and errors
+    poll.poll()
     os._exit(1)
 
 
@@ -311,14 +302,14 @@ def _limit_memory() -> None:
     import resource
 
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    most = MEMORY if hard == resource.RLIM_INFINITY else min(MEMORY, hard)
-    resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
+    limit = MAX_MEMORY if hard == resource.RLIM_INFINITY else min(MAX_MEMORY, hard)
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, hard))
 
 
-def _resident() -> int:
-    """Bytes in memory now, where the system tells."""
+def _resident_bytes() -> int:
+    """Return the memory of this process, or 0 on systems without ``/proc``."""
     try:
-        with open("/proc/self/statm", "rb") as file:  # noqa: PTH123 - as quick as can be
+        with open("/proc/self/statm", "rb") as file:  # noqa: PTH123 - faster than Path
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:
         return 0

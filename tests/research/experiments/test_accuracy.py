@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from experiments_made import TINY, UNTUNED, made_problem
 
-from privselect._util.csv_io import as_csv, read_csv
+from research.csv_io import as_csv, read_csv
 from privselect.counts import Fixed, Geometric
 from research.experiments import accuracy, banks, problems
 from research.experiments.accuracy import NOISE, PICTURES, RESULTS, SINGLE, kept_options, main
@@ -126,7 +126,7 @@ def test_without_data_only_the_images_of_the_wheel_are_asked_for():
         (["--only", "mnist-2000,"], "got ''"),
         (["--only", "mnist-2000"], "error: `data` must be a folder that holds mnist.npz, got None"),
         (["--only", "adult-2000", "--data", "nowhere"], "error: `data` must be a folder that holds adult_train.csv.gz, got 'nowhere'"),
-        (["--only", "mnist-2000", "--jobs", "0"], "error: `jobs` must be a whole number >= 1 and <= 64, got 0"),
+        (["--only", "mnist-2000", "--jobs", "0"], "error: `jobs` must be an integer >= 1 and <= 64, got 0"),
         (["--only", "mnist-2000", "--out", "nowhere"], "error: `out` must be a file in a folder that exists, got 'nowhere/accuracy.csv'"),
     ],
 )

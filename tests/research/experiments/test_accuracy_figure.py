@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from experiments_made import result_rows
 
-from privselect._util.csv_io import as_csv
+from research.csv_io import as_csv
 from privselect.errors import ParameterError
 from research.experiments import accuracy_figure
 from research.experiments.accuracy_figure import draw, point, series_of

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from privselect._util.csv_io import read_csv
+from research.csv_io import read_csv
 from research.experiments.accuracy import RESULTS
 from research.experiments.pages import STORED
 from research.experiments.regimes import REGIMES

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from experiments_made import TINY, made_problem
 
-from privselect.tuning.randomness.key_derivation import Stream, derived
-from privselect.tuning.randomness.trial_randomness import Randomness
+from privselect.tuning.randomness import Stream, derive_key
+from privselect.tuning.randomness import Randomness
 from research.experiments import bank as module
 from research.experiments.bank import bank_file, stored_bank, train_bank, trained_bank
 from research.experiments.problems import load
@@ -89,8 +89,8 @@ def test_a_bank_holds_what_its_trainer_says_of_the_candidates_that_its_space_dra
     bank, key = trained_bank(TINY, 0, None), module._key(TINY, 0)
     trainer = SoftmaxBank(parts_of(TINY, 0), 3)
     for place in range(TINY.candidates):
-        candidate = SPACES[TINY.space].draw(Stream(derived(key, "candidate", place)))
-        right = trainer.right(candidate, TINY.noise[1], Randomness(derived(key, "trial", place)), "train", ("public", "held", "test"))
+        candidate = SPACES[TINY.space].draw(Stream(derive_key(key, "candidate", place)))
+        right = trainer.right(candidate, TINY.noise[1], Randomness(derive_key(key, "trial", place)), "train", ("public", "held", "test"))
         assert bank.right[:, 1, place].tolist() == right
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from privselect import Selection
-from privselect._util.csv_io import read_csv
+from research.csv_io import read_csv
 from privselect.counts import Geometric
-from privselect.selection.compare import paper, renyi
+from privselect.selection.compare import paper_bound, renyi_bound
 from research.experiments import headline
 from research.experiments.headline import EPSILONS, MEANS, PICTURE, TABLE, headline_row, main, run
 from research.experiments.settings import DELTA, training
@@ -43,7 +43,7 @@ def test_as_many_trials_as_are_told_are_allowed_and_a_few_more_are_not():
         mean, trial = row[f"exact_trials_at_{other}_noise"], training(row[f"{other}_noise"])
         assert Selection(trial, Geometric(mean=mean)).epsilon_at(DELTA).upper <= 1.0
         assert Selection(trial, Geometric(mean=1.01 * mean)).epsilon_at(DELTA).lower > 1.0
-    for name, bound in (("paper", paper), ("renyi", renyi)):
+    for name, bound in (("paper", paper_bound), ("renyi", renyi_bound)):
         mean = row[f"{name}_trials_at_exact_noise"]
         assert bound(training(row["exact_noise"]), Geometric(mean=mean), DELTA) <= 1.0
         assert bound(training(row["exact_noise"]), Geometric(mean=1.01 * mean), DELTA) > 1.0
@@ -88,8 +88,8 @@ def test_a_run_writes_its_table_in_order_and_draws_it(tmp_path, monkeypatch, cap
 @pytest.mark.parametrize(
     ("out", "jobs", "told"),
     [
-        ("", "0", "error: `jobs` must be a whole number >= 1 and <= 64, got 0"),
-        ("", "65", "error: `jobs` must be a whole number >= 1 and <= 64, got 65"),
+        ("", "0", "error: `jobs` must be an integer >= 1 and <= 64, got 0"),
+        ("", "65", "error: `jobs` must be an integer >= 1 and <= 64, got 65"),
         ("", "two", "error: argument --jobs: invalid int value: 'two'"),
         ("none", "1", "error: `out` must be a file in a folder that exists, got '"),
     ],

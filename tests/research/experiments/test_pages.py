@@ -3,7 +3,7 @@
 import pytest
 from experiments_made import result_rows
 
-from privselect._util.csv_io import as_csv
+from research.csv_io import as_csv
 from privselect.errors import ParameterError
 from research.experiments.accuracy import RESULTS
 from research.experiments.headline import TABLE

@@ -6,10 +6,10 @@ import pytest
 from experiments_made import UNTUNED
 
 from privselect import Selection
-from privselect._util.csv_io import as_csv, read_csv
+from research.csv_io import as_csv, read_csv
 from privselect.counts import Binomial, Fixed, Geometric, Poisson
 from privselect.mechanisms import Composed, Disjoint, Gaussian
-from privselect.selection.compare import paper, renyi
+from privselect.selection.compare import paper_bound, renyi_bound
 from research.experiments.regimes import MOST_TRIALS, REGIMES, RUNS, SELECTIONS, Option, fixed_options, law_options, laws
 from research.experiments.settings import DELTA, EPSILONS, training
 
@@ -26,7 +26,7 @@ def epsilon_of(option, mechanism):
         return float(Composed(mechanism, times=option.count.k).epsilon_at(DELTA).upper)
     if option.regime == "exact":
         return float(Selection(mechanism, option.count).epsilon_at(DELTA).upper)
-    return {"paper": paper, "renyi": renyi}[option.regime](mechanism, option.count, DELTA)
+    return {"paper": paper_bound, "renyi": renyi_bound}[option.regime](mechanism, option.count, DELTA)
 
 
 def assert_paid_for_and_not_overpaid(option):

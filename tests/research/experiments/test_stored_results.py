@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import t as student
 
-from privselect._util.csv_io import read_csv
+from research.csv_io import read_csv
 from privselect._util.rounding import format_up
 from research.experiments.accuracy import NOISE, RESULTS, SINGLE
 from research.experiments.headline import EPSILONS as HEADLINE_EPSILONS

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from experiments_made import made_problem
 
-from privselect.tuning.exact_rows import rows_of
-from privselect.tuning.randomness.trial_randomness import Randomness
+from privselect.tuning.softmax_dpsgd import to_grid_rows
+from privselect.tuning.randomness import Randomness
 from privselect.tuning.softmax_dpsgd import SoftmaxDPSGD, correct
 from research.experiments import trainers
 from research.experiments.problems import SIDE, Part, pooled
@@ -64,7 +64,7 @@ def test_rows_of_one_candidate_are_not_those_of_the_next(parts):
         {**CANDIDATE, "shift": 2.0},
         {**CANDIDATE, "exponent": 2.0},
     ):
-        prepared, afresh = bank._prepared("test", candidate), rows_of(features_of(parts["test"], candidate))
+        prepared, afresh = bank._prepared("test", candidate), to_grid_rows(features_of(parts["test"], candidate))
         assert np.array_equal(prepared.directions, afresh.directions)
         assert np.array_equal(prepared.lengths, afresh.lengths)
     assert bank._prepared("test", candidate) is prepared

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from privselect._util.csv_io import read_csv
+from research.csv_io import read_csv
 from privselect.errors import ParameterError
 from privselect.mechanisms import Disjoint, Gaussian, GaussianDP
 from privselect.selection.selection import Selection
@@ -87,7 +87,7 @@ def assert_ordered(place):
     zero = np.zeros(len(RIDGES))
     for least, norm in ((0.0, 1.0), (300.0, 0.6)):
         ours, paper, liu_talwar = (
-            precisions(noise_at(place, name).recipe(1.0, 10_000).proposal, RIDGES, (least, np.full(len(RIDGES), norm)), (zero, zero))
+            precisions(noise_at(place, name).recipe(1.0, 10_000).protocol, RIDGES, (least, np.full(len(RIDGES), norm)), (zero, zero))
             for name in ACCOUNTINGS
         )
         assert (ours >= paper).all()

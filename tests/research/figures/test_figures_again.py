@@ -6,7 +6,7 @@ import pytest
 from figure_tables import committed, entries_in
 
 from privselect._util.atomic_files import os as files_os
-from privselect._util.csv_io import as_csv
+from research.csv_io import as_csv
 from privselect._util.rounding import round_down, round_up
 from research.figures import figure_8
 from research.figures.figure_files import figure_file, make_figures, write_files

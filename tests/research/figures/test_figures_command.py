@@ -113,7 +113,7 @@ def test_refusals_come_before_any_work(run, tmp_path, monkeypatch, arguments, to
 
 
 def test_without_matplotlib_there_are_numbers_but_no_picture(run, tmp_path, monkeypatch):
-    monkeypatch.setattr("privselect._util.plot_files.find_spec", lambda _: None)
+    monkeypatch.setattr("privselect._util.plotting.find_spec", lambda _: None)
     code, out, err = run(3)
     assert (code, out) == (2, "")
     assert err == "error: a plot needs matplotlib; install it with: pip install 'privselect[plot]'\n"

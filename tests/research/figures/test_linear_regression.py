@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from privselect._util.csv_io import as_csv, read_csv
-from privselect._util.plot_files import save_plot
+from research.csv_io import as_csv, read_csv
+from privselect._util.plotting import save_plot
 from research.figures.allowed_noise import ACCOUNTINGS, TrialNoise, single_mu
 from research.figures.linear_regression import (
     DATA_SETS,
@@ -127,8 +127,8 @@ def test_the_noise_is_told_for_each_accounting():
     ("out", "more", "told"),
     [
         ("", [], "error: `folder` must hold bike_hour.csv"),
-        ("", ["--repetitions", "1"], "error: `repetitions` must be a whole number >= 2"),
-        ("", ["--jobs", "0"], "error: `jobs` must be a whole number >= 1"),
+        ("", ["--repetitions", "1"], "error: `repetitions` must be an integer >= 2"),
+        ("", ["--jobs", "0"], "error: `jobs` must be an integer >= 1"),
         ("none", [], "error: `out` must be a file in a folder that exists"),
     ],
 )

@@ -8,9 +8,9 @@ from scipy.special import ndtr
 
 from privselect.mechanisms.gaussian import gaussian_delta
 from privselect.regression import OPS
-from privselect.regression.gaussian_sampler import normals_from
-from privselect.regression.methods.sufficient_statistics import Statistics
-from privselect.regression.ridge_sensitivity import norm_limit
+from privselect.regression.noise_source import make_noise_source
+from privselect.regression.sufficient_statistics import SufficientStatistics
+from privselect.regression.ridge_sensitivity import solution_norm_bound
 from research.figures.published_regression import (
     published_ada_ssp,
     published_ops_balanced,
@@ -58,7 +58,7 @@ def test_ops_balanced_with_the_residual_it_assumes_leaks_more_than_stated(record
     ridge = numbers.ridge + 1.0
     assert OPS(1.0 / ridge, (numbers.root_precision * assumed) ** 2).delta_at(1.0).lower > 2.0 * DELTA
     # But no residual is as large, so that the right covariance would keep the promise.
-    largest = 1.0 + norm_limit(records, ridge)
+    largest = 1.0 + solution_norm_bound(records, ridge)
     assert OPS(1.0 / ridge, (numbers.root_precision * largest) ** 2).delta_at(1.0).upper < DELTA
 
 
@@ -70,8 +70,8 @@ def test_the_transposed_factor_is_not_private():
     strong, weak = np.array([1.0, 1.0]) * math.sqrt(0.5), np.array([1.0, -1.0]) * math.sqrt(0.5)
     small = math.sqrt(ridge / records)
     rows = math.sqrt(1.0 - small**2) * np.outer(np.resize([1.0, -1.0], records), strong) + small * weak
-    without = Statistics.of(rows, -np.ones(records))
-    more = Statistics.of(np.vstack([rows, weak]), np.append(-np.ones(records), 1.0))
+    without = SufficientStatistics.from_records(rows, -np.ones(records))
+    more = SufficientStatistics.from_records(np.vstack([rows, weak]), np.append(-np.ones(records), 1.0))
     laws = [published_law(one, numbers) for one in (without, more)]
     towards = np.linalg.solve(laws[0][1], laws[1][0] - laws[0][0])
     (low, low_spread), (high, high_spread) = ((mean @ towards, math.sqrt(towards @ cov @ towards)) for mean, cov in laws)
@@ -89,8 +89,8 @@ def published_law(statistics, numbers):
 
 def test_the_published_sampler_has_that_covariance_and_not_the_posterior_s():
     """4000 samples: an estimated variance is off by 2.2% (one deviation); 7 of them, two-sided, less than 3e-12 by the normal law."""
-    statistics, draws = Statistics(np.array([[500.0, 450.0], [450.0, 500.0]]), np.array([300.0, 100.0]), 1000), 4000
-    normals = normals_from(3)
+    statistics, draws = SufficientStatistics(np.array([[500.0, 450.0], [450.0, 500.0]]), np.array([300.0, 100.0]), 1000), 4000
+    normals = make_noise_source(3)
     numbers = published_ops_numbers(1000, 2, 1.0, DELTA)
     sample = np.array([published_ops_balanced(statistics, 1.0, DELTA, normals) for _ in range(draws)])
     mean, published = published_law(statistics, numbers)
@@ -105,7 +105,7 @@ def test_with_much_budget_both_tend_to_ridge_regression():
     generator = np.random.default_rng(5)
     rows = generator.normal(size=(4000, 3))
     rows /= np.linalg.norm(rows, axis=1)[:, None]
-    statistics = Statistics.of(rows, rows @ np.array([0.5, -0.2, 0.1]))
-    fitted = published_ada_ssp(statistics, 1e6, DELTA, normals_from(1))
-    assert fitted == pytest.approx(statistics.solution(1.0), abs=1e-3)
-    assert published_ops_balanced(statistics, 1e6, DELTA, normals_from(1)) == pytest.approx(statistics.solution(1.0), abs=0.01)
+    statistics = SufficientStatistics.from_records(rows, rows @ np.array([0.5, -0.2, 0.1]))
+    fitted = published_ada_ssp(statistics, 1e6, DELTA, make_noise_source(1))
+    assert fitted == pytest.approx(statistics.ridge_solution(1.0), abs=1e-3)
+    assert published_ops_balanced(statistics, 1e6, DELTA, make_noise_source(1)) == pytest.approx(statistics.ridge_solution(1.0), abs=0.01)

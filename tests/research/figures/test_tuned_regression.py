@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from privselect.errors import ParameterError
-from privselect.regression.methods.output_perturbation import OutputPerturbation
-from privselect.regression.methods.sufficient_statistics import Statistics
+from privselect.regression.methods import OutputPerturbation
+from privselect.regression.sufficient_statistics import SufficientStatistics
 from research.figures.allowed_noise import TrialNoise
 from research.figures.cross_validation import Sums
 from research.figures.data_sets import Records
@@ -30,7 +30,7 @@ class Scripted:
     def __init__(self, *values):
         self.values = [np.asarray(value, dtype=np.float64) for value in values]
 
-    def draw(self, *shape):
+    def standard_normals(self, *shape):
         return self.values.pop(0).reshape(shape)
 
 
@@ -79,12 +79,12 @@ def test_a_split_beyond_the_public_number_is_refused(records):
 @pytest.mark.parametrize("mu", [0.4, 0.02])
 def test_precisions_are_those_of_the_recipe_but_for_the_rounding_of_the_leverage(problem, draws, mu):
     noise = TrialNoise(mu, 4e-10, 4e-10, mu)
-    base = noise.recipe(1.0, problem.training.records).proposal
+    base = noise.recipe(1.0, problem.training.records).protocol
     norms = np.linalg.norm(problem.solutions(draws.ridges), axis=1)
     ours = precisions(base, draws.ridges, (float(problem.values[0]), norms), (draws.smallest, draws.norm))
     quotients = []
     for place, ridge in enumerate(draws.ridges.tolist()):
-        proposal = noise.recipe(ridge, problem.training.records).proposal
+        proposal = noise.recipe(ridge, problem.training.records).protocol
         plan = proposal.propose(problem.training, Scripted(draws.smallest[place], draws.norm[place]))
         if plan is None:
             assert ours[place] == 0.0
@@ -101,7 +101,7 @@ def test_a_sample_has_the_posterior_s_mean_and_covariance(problem):
     ridge = np.array([50.0])
     still = Draws(ridge, np.zeros(1), np.zeros(1), np.zeros((1, 3)), np.zeros(1))
     middle = fitted_posteriors(problem, NOISE, still)
-    assert problem.vectors @ middle.coefficients[0] == pytest.approx(problem.training.solution(50.0), rel=1e-9)
+    assert problem.vectors @ middle.coefficients[0] == pytest.approx(problem.training.ridge_solution(50.0), rel=1e-9)
     moved = [fitted_posteriors(problem, NOISE, Draws(ridge, np.zeros(1), np.zeros(1), unit[None], np.zeros(1))) for unit in np.eye(3)]
     factor = problem.vectors @ np.array([one.coefficients[0] - middle.coefficients[0] for one in moved]).T
     posterior = np.linalg.inv(middle.precision[0] * (problem.training.gram + 50.0 * np.eye(3)))
@@ -131,7 +131,7 @@ def test_trials_are_drawn_with_replacement_from_the_ridges():
 def simple(coefficients, score):
     """One feature, targets 1 in the validation part and 0.5 in the test part: the published validation prefers 1."""
     one = np.ones((4, 1))
-    problem = Problem(Statistics.of(one, one[:, 0]), np.eye(1), np.ones(1), np.ones(1), (one, one[:, 0]), Sums(one, 0.5 * one[:, 0]))
+    problem = Problem(SufficientStatistics.from_records(one, one[:, 0]), np.eye(1), np.ones(1), np.ones(1), (one, one[:, 0]), Sums(one, 0.5 * one[:, 0]))
     count = len(coefficients)
     draws = Draws(np.arange(1.0, count + 1.0), np.zeros(count), np.zeros(count), np.zeros((count, 1)), np.asarray(score))
     return problem, draws

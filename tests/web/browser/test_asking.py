@@ -83,7 +83,7 @@ def test_an_arrow_key_never_does_nothing(planner, quick):
 REFUSALS = [
     (DPSGD, "mechanism", "`steps` must be small enough, got 7", "mechanism-steps"),
     (DPSGD, "count", "the law takes too long: `mean` is too large", "count-mean"),
-    (DPSGD, None, "the budget is met by every `mean` looked at", "count-mean"),
+    (DPSGD, None, "the budget is met by every `mean` tried", "count-mean"),
     (DPSGD, "mechanism", "a trial takes too long", "mechanism"),
     (DPSGD, "count", "exactly one number must be written as ?, got 2: `mean`, `cap`", "count-mean"),
     (POINT, "mechanism", "`epsilon` of `approximate` must be less", "mechanism-epsilon"),

@@ -26,7 +26,7 @@ def _context(digits: int, rounding: str) -> decimal.Context:
     )
 
 
-class Precision:
+class IntervalArithmetic:
     """Arithmetic on enclosures with a given number of digits: every result holds the true value."""
 
     def __init__(self, digits: int) -> None:
@@ -36,9 +36,9 @@ class Precision:
 
     @staticmethod
     @lru_cache(maxsize=16)
-    def of(digits: int) -> Precision:
+    def of(digits: int) -> IntervalArithmetic:
         """The one for so many digits."""
-        return Precision(digits)
+        return IntervalArithmetic(digits)
 
     def rational(self, x: Fraction) -> Enclosure:
         """``x``."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privselect.counts.sampling.interval_arithmetic import Precision
+from privselect.counts.sampling.interval_arithmetic import IntervalArithmetic
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class PmfWeights:
     """The weights w(k) above; their ratios w(k+1)/w(k) are monotone in k, so w rises to one mode and falls from it."""
 
     base: Fraction
@@ -78,12 +78,12 @@ class Terms:
         """Whole numbers around ``2^bits w(k)/w(mode)``, enclosed to ``digits`` digits."""
         mode = self.mode()
         # log Gamma(k) has as many digits before the point as k, and a few; by sixteens, so that few precisions occur.
-        exact = Precision.of((digits + len(str(max(k, mode))) + 25) // 16 * 16)
+        exact = IntervalArithmetic.of((digits + len(str(max(k, mode))) + 25) // 16 * 16)
         log_base, reference = _at_mode(self, exact)
         log = exact.plus(exact.times(exact.whole(k - mode), log_base), exact.minus(self._log_gammas(k, exact), reference))
         return exact.scaled(exact.exp(log), bits)
 
-    def _log_gammas(self, k: int, exact: Precision) -> Enclosure:
+    def _log_gammas(self, k: int, exact: IntervalArithmetic) -> Enclosure:
         total = exact.whole(0)
         for a in self.rising:
             total = exact.plus(total, exact.log_gamma(k + a))
@@ -95,7 +95,7 @@ class Terms:
 
 
 @lru_cache(maxsize=64)
-def _at_mode(terms: Terms, exact: Precision) -> tuple[Enclosure, Enclosure]:
+def _at_mode(terms: PmfWeights, exact: IntervalArithmetic) -> tuple[Enclosure, Enclosure]:
     """What every weight is compared with. A weight itself is never kept: its k may be a drawn one."""
     return exact.log(terms.base), terms._log_gammas(terms.mode(), exact)  # noqa: SLF001 -- part of the class
 
@@ -109,7 +109,7 @@ def _long_log(x: Fraction) -> np.longdouble:
 
 
 @lru_cache(maxsize=64)
-def _mode(terms: Terms) -> int:
+def _mode(terms: PmfWeights) -> int:
     def falls(k: int) -> bool:
         top, bottom = terms.ratio(k)
         return top <= bottom

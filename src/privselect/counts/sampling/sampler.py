@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from privselect._util.random_bits import Entropy
-    from privselect.counts.sampling.pmf_ratios import Terms
+    from privselect.counts.sampling.pmf_ratios import PmfWeights
 
 _BITS = 128  # of a height, at least
 _GUARD = 64  # further bits while walking from one weight to the next, lost at less than one a step
@@ -30,7 +30,7 @@ _FAINT = 88  # walking, and laying broad steps, ends where less than 2^-88 is le
 _DIGITS = 12  # a weight looked at is first enclosed this closely
 
 
-class Step(NamedTuple):
+class Stair(NamedTuple):
     """The stair over start <= k < start + length: no weight is above ``height`` units, none below ``sure``."""
 
     start: int
@@ -42,7 +42,7 @@ class Step(NamedTuple):
 class Sampler:
     """Draws from weights under a staircase. It holds the stairs, never what was drawn."""
 
-    def __init__(self, steps: Iterable[Step], terms: Terms | None = None, tail: Step | None = None, bits: int = 0) -> None:
+    def __init__(self, steps: Iterable[Stair], terms: PmfWeights | None = None, tail: Stair | None = None, bits: int = 0) -> None:
         self._terms, self._tail, self._bits = terms, tail, bits
         self._steps = [step for step in steps if step.height > 0]
         areas = [step.length * step.height for step in self._steps]
@@ -53,10 +53,10 @@ class Sampler:
     @classmethod
     def of_weights(cls, weights: Iterable[tuple[int, int]]) -> Sampler:
         """For pairs of a value and its whole weight."""
-        return cls(Step(k, 1, weight, weight) for k, weight in weights)
+        return cls(Stair(k, 1, weight, weight) for k, weight in weights)
 
     @classmethod
-    def under(cls, terms: Terms) -> Sampler:
+    def under(cls, terms: PmfWeights) -> Sampler:
         """For the weights of a law."""
         mode = terms.mode()
         # A heavy tail reaches far with tiny weights: the unit must be finer than any that matters, at any breadth of step.
@@ -83,7 +83,7 @@ class Sampler:
             if self._is_under(k, y, bits, entropy):
                 return k
 
-    def _point_under(self, tail: Step, entropy: Entropy) -> tuple[int, int, int]:
+    def _point_under(self, tail: Stair, entropy: Entropy) -> tuple[int, int, int]:
         """A uniform point under the tail: its k, and its height as y of 2^-bits."""
         halvings = 0
         while entropy.getrandbits(1):
@@ -108,7 +108,7 @@ class Sampler:
                 y, bits = y << more | entropy.getrandbits(more), bits + more
 
 
-def _walk_up(terms: Terms, mode: int, bits: int) -> Iterator[Step]:
+def _walk_up(terms: PmfWeights, mode: int, bits: int) -> Iterator[Stair]:
     """Steps of one k each from the mode upwards, by the exact ratios, rounded outward."""
     low = high = 1 << bits + _GUARD
     for k in range(mode, mode + _SINGLE):
@@ -119,7 +119,7 @@ def _walk_up(terms: Terms, mode: int, bits: int) -> Iterator[Step]:
         low, high = low * top // bottom, -(-high * top // bottom)
 
 
-def _walk_down(terms: Terms, start: int, bits: int) -> Iterator[Step]:
+def _walk_down(terms: PmfWeights, start: int, bits: int) -> Iterator[Stair]:
     low = high = 1 << bits + _GUARD
     for k in range(start, max(start - _SINGLE, terms.first - 1), -1):
         top, bottom = terms.ratio(k)
@@ -129,13 +129,13 @@ def _walk_down(terms: Terms, start: int, bits: int) -> Iterator[Step]:
             return
 
 
-def _single(k: int, low: int, high: int) -> Step:
-    return Step(k, 1, -(-high >> _GUARD), low >> _GUARD)
+def _single(k: int, low: int, high: int) -> Stair:
+    return Stair(k, 1, -(-high >> _GUARD), low >> _GUARD)
 
 
-def _stairs_up(terms: Terms, start: int, bits: int) -> tuple[list[Step], Step | None]:
+def _stairs_up(terms: PmfWeights, start: int, bits: int) -> tuple[list[Stair], Stair | None]:
     """Broad steps from ``start`` upwards over falling weights, and the tail after them."""
-    steps: list[Step] = []
+    steps: list[Stair] = []
     last = terms.last
     if last is not None and start > last:
         return steps, None
@@ -146,18 +146,18 @@ def _stairs_up(terms: Terms, start: int, bits: int) -> tuple[list[Step], Step | 
             break
         length = _suitable(terms, k, length, reach)
         if last is not None and k + length > last:
-            return [*steps, Step(k, length, height, 0)], None
+            return [*steps, Stair(k, length, height, 0)], None
         least, next_height = terms.weight(k + length, bits, _DIGITS)
-        steps.append(Step(k, length, height, least))
+        steps.append(Stair(k, length, height, least))
         k, height = k + length, next_height
     if last is None:
-        return steps, Step(k, reach, height, 0)
-    return [*steps, Step(k, reach, height, 0)], None
+        return steps, Stair(k, reach, height, 0)
+    return [*steps, Stair(k, reach, height, 0)], None
 
 
-def _stairs_down(terms: Terms, start: int, bits: int) -> list[Step]:
+def _stairs_down(terms: PmfWeights, start: int, bits: int) -> list[Stair]:
     """Broad steps from ``start`` downwards over falling weights, the last one reaching to the first k."""
-    steps: list[Step] = []
+    steps: list[Stair] = []
     if start < terms.first:
         return steps
     k, length, height = start, 1, terms.weight(start, bits, _DIGITS)[1]
@@ -165,13 +165,13 @@ def _stairs_down(terms: Terms, start: int, bits: int) -> list[Step]:
         reach = k - terms.first + 1
         length = _suitable(terms, k, length, -reach) if height * reach >> bits - _FAINT else reach
         if length == reach:
-            return [*steps, Step(terms.first, reach, height, 0)]
+            return [*steps, Stair(terms.first, reach, height, 0)]
         least, next_height = terms.weight(k - length, bits, _DIGITS)
-        steps.append(Step(k - length + 1, length, height, least))
+        steps.append(Stair(k - length + 1, length, height, least))
         k, height = k - length, next_height
 
 
-def _suitable(terms: Terms, k: int, length: int, room: int) -> int:
+def _suitable(terms: PmfWeights, k: int, length: int, room: int) -> int:
     """A length, at most ``room``, over which the weight falls by a factor of about 3/4; negative room lies downwards."""
     way = 1 if room > 0 else -1
     length = min(2 * length, abs(room))

@@ -17,7 +17,7 @@ from privselect.integrations.sequential import composed, leaks_nothing, nothing,
 from privselect.mechanisms import DPSGD, DiscreteLaplace, Gaussian, Laplace, Mechanism, Mixture, Pure, Renyi, SampledGaussian
 from privselect.mechanisms.neighbours import ADD_REMOVE, REPLACE_ONE
 from privselect.selection import Selection
-from privselect.text_forms import Weighted
+from privselect.text_forms import WeightedSpec
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -140,7 +140,7 @@ class _Reading:
         odds = (1 - noise) * buckets / noise + 1
         pure = Pure(epsilon=log_above(odds), neighbours=self.neighbours)
         elsewhere = noise * (buckets - 2) / buckets
-        return pure if elsewhere == 0 else Mixture((Weighted(elsewhere, nothing(self.neighbours)), Weighted(1 - elsewhere, pure)))
+        return pure if elsewhere == 0 else Mixture((WeightedSpec(elsewhere, nothing(self.neighbours)), WeightedSpec(1 - elsewhere, pure)))
 
     def concentrated(self, event: Any) -> Mechanism:
         """Every Renyi divergence of order a is at most xi + rho a, for the neighbours that are asked for: some of these, from above."""

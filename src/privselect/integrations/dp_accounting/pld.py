@@ -18,7 +18,7 @@ from privselect.mechanisms import Curve, Mechanism
 from privselect.mechanisms.neighbours import ANY
 from privselect.pairs.discretize import LARGEST_LOSS
 from privselect.pairs.from_pld import pair_from_pld
-from privselect.pairs.subnormal_masses import split_tiny
+from privselect.pairs.subnormal_masses import split_subnormal
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -125,7 +125,7 @@ def _positive_losses(lattice: _Lattice) -> DominatingPair:
     # A loss on the lattice is right to a unit in its last place, and so is e^-loss to 700 of them: move it up by more than that.
     ratios = np.exp(-losses[within]) * (1.0 - _BEYOND_ROUNDING)
     p = probs[within]
-    return split_tiny(p, p * ratios, (min(lattice.infinite + missing + beyond, 1.0), 0.0))
+    return split_subnormal(p, p * ratios, (min(lattice.infinite + missing + beyond, 1.0), 0.0))
 
 
 def _knots(removing: DominatingPair, adding: DominatingPair) -> Floats:

@@ -13,7 +13,7 @@ from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset,
 from torch.utils.data.dataloader import default_collate
 
 from privselect.integrations.opacus.violation_messages import DATASET, SAMPLER
-from privselect.tuning.plan_violation import Breach
+from privselect.tuning.plan_violation import PlanViolation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,10 +61,10 @@ def private_loader(given: Any, plan: DPSGD, generator: Any) -> tuple[Any, Poisso
     collate = default_collate
     if isinstance(given, DataLoader):
         if not isinstance(given.sampler, SequentialSampler) or type(given.batch_sampler) not in (BatchSampler, type(None)):
-            raise Breach(SAMPLER, type(given.sampler).__name__)
+            raise PlanViolation(SAMPLER, type(given.sampler).__name__)
         given, collate = given.dataset, given.collate_fn if given.batch_sampler is not None else default_collate
     if not isinstance(given, Dataset) or isinstance(given, IterableDataset) or not hasattr(given, "__len__"):
-        raise Breach(DATASET, type(given).__name__)
+        raise PlanViolation(DATASET, type(given).__name__)
     collate = wrap_collate_with_empty(collate_fn=collate)
     collate([given[0]])  # so that an empty batch has the form of a full one, also where it is the first
     batches = PoissonBatches(len(given), plan, generator)

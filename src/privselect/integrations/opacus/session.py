@@ -17,13 +17,13 @@ from privselect.errors import ParameterError
 from privselect.integrations.opacus.poisson_loader import private_loader
 from privselect.integrations.opacus.training_monitor import FLOATS, Watch, WatchedOptimizer
 from privselect.integrations.opacus.violation_messages import AGAIN, CLIP, DEVICE, MODEL, NEVER, PLAIN, PRECISION, SEED
-from privselect.tuning.plan_violation import Breach
+from privselect.tuning.plan_violation import PlanViolation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from privselect.mechanisms import DPSGD
-    from privselect.tuning.randomness.trial_randomness import Randomness
+    from privselect.tuning.randomness import Randomness
 
 _SEED_BITS = 64  # of a generator that is not on the CPU
 
@@ -34,7 +34,7 @@ class Session:
     def __init__(self, plan: DPSGD, records: int, device: str, randomness: Randomness) -> None:
         self.plan, self.records, self.device, self.randomness = plan, records, device, randomness
         self._watch: Watch | None = None
-        self._breach: Breach | None = None
+        self._breach: PlanViolation | None = None
 
     def __repr__(self) -> str:
         return f"Session({self.plan})"
@@ -53,18 +53,18 @@ class Session:
         """
         try:
             return self._make_private(model, optimizer, data, max_grad_norm)
-        except Breach as breach:
+        except PlanViolation as breach:
             self._breach = self._breach or breach
             raise
 
     def _make_private(self, model: Any, optimizer: Any, data: Any, max_grad_norm: Any) -> tuple[Any, Any, Any]:
         if self._watch is not None:
-            raise Breach(AGAIN)
+            raise PlanViolation(AGAIN)
         trained = _checked_parts(model, optimizer, torch.device(self.device))
         try:
             clip = check_number("max_grad_norm", max_grad_norm, POSITIVE)
         except ParameterError as error:
-            raise Breach(CLIP, str(error)) from None
+            raise PlanViolation(CLIP, str(error)) from None
         loader, batches = private_loader(data, self.plan, self.randomness.torch())
         private = GradSampleModule(model, batch_first=True, loss_reduction="mean")
         self._watch = Watch(self.plan, batches, model, trained)
@@ -96,7 +96,7 @@ class Session:
     def check(self) -> None:
         """Whether the training was the planned one, now that it is over."""
         if self._watch is None:
-            raise Breach(NEVER)
+            raise PlanViolation(NEVER)
         self._watch.check()
 
 
@@ -121,21 +121,21 @@ def alone(threads: int) -> Iterator[None]:
 def _checked_parts(model: Any, optimizer: Any, device: torch.device) -> set[Any]:
     """The parameters that are trained."""
     if not isinstance(model, torch.nn.Module) or isinstance(model, AbstractGradSampleModule):
-        raise Breach(PLAIN, type(model).__name__)
+        raise PlanViolation(PLAIN, type(model).__name__)
     if not isinstance(optimizer, torch.optim.Optimizer) or isinstance(optimizer, DPOptimizer):
-        raise Breach(PLAIN, type(optimizer).__name__)
+        raise PlanViolation(PLAIN, type(optimizer).__name__)
     trained = {parameter for group in optimizer.param_groups for parameter in group["params"]}
     if not trained <= set(model.parameters()):
-        raise Breach(PLAIN, "the optimizer has parameters that the model has not")
+        raise PlanViolation(PLAIN, "the optimizer has parameters that the model has not")
     if any(parameter.device.type != device.type for parameter in model.parameters()):
-        raise Breach(DEVICE, str(device))
+        raise PlanViolation(DEVICE, str(device))
     if any(parameter.dtype not in FLOATS for parameter in trained):
-        raise Breach(PRECISION)
+        raise PlanViolation(PRECISION)
     faults = [*ModuleValidator.validate(model, strict=False), *GradSampleModule.validate(model, strict=False)]
     # The validator looks at trainable layers of the very classes it knows; a frozen one, or one without parameters, mixes records as well.
     faults += [layer for layer in model.modules() if isinstance(layer, torch.nn.modules.batchnorm._BatchNorm)]  # noqa: SLF001 - their base
     if faults:
-        raise Breach(MODEL, "; ".join(str(fault) for fault in faults))
+        raise PlanViolation(MODEL, "; ".join(str(fault) for fault in faults))
     return trained
 
 
@@ -145,5 +145,5 @@ def _noise_generator(randomness: Randomness, device: torch.device) -> Any:
     try:
         seed = randomness.integer(_SEED_BITS)
     except ParameterError as error:
-        raise Breach(SEED, str(error)) from None
+        raise PlanViolation(SEED, str(error)) from None
     return torch.Generator(device=device).manual_seed(seed)

@@ -22,7 +22,7 @@ from privselect.integrations.opacus.violation_messages import (
     UNEVEN,
     UNNOISED,
 )
-from privselect.tuning.plan_violation import Breach
+from privselect.tuning.plan_violation import PlanViolation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,7 +80,7 @@ class Watch:
     def __init__(self, plan: DPSGD, batches: PoissonBatches, model: Any, trained: set[Any]) -> None:
         self.plan, self.batches, self._model = plan, batches, model
         self.accountant = PRVAccountant()
-        self.breach: Breach | None = None
+        self.breach: PlanViolation | None = None
         self._account = self.accountant.get_optimizer_hook_fn(sample_rate=plan.sampling_probability)
         self._steps = 0
         self._rows = 0  # gradients since the last step, one for each record
@@ -180,7 +180,7 @@ class Watch:
 
     def _give_up(self, sentence: str, details: str = "") -> None:
         if self.breach is None:
-            self.breach = Breach(sentence, details)
+            self.breach = PlanViolation(sentence, details)
         raise self.breach
 
 

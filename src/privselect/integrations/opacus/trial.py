@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from privselect.integrations.opacus.session import Session
-    from privselect.tuning.randomness.trial_randomness import Randomness
+    from privselect.tuning.randomness import Randomness
     from privselect.tuning.space import Candidate
 
 _MOST_RECORDS = 10**12
@@ -42,7 +42,7 @@ class OpacusTrial:
     device: str = "cpu"
     threads: int = 1  # of torch in a trial: with several workers more than one each is slower
 
-    may_breach: ClassVar[bool] = True
+    may_violate_plan: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if find_spec("torch") is None or find_spec("opacus") is None:
@@ -88,13 +88,13 @@ class OpacusTrial:
     def __call__(self, candidate: Candidate, data: Any, randomness: Randomness) -> Any:
         """One trial."""
         from privselect.integrations.opacus.session import Session, alone
-        from privselect.tuning.plan_violation import Breach
-        from privselect.tuning.randomness.global_rngs import seeded_globals
+        from privselect.tuning.plan_violation import PlanViolation
+        from privselect.tuning.randomness import seeded_globals
 
         try:
             plan = self.mechanism_of(dict(candidate))
         except Exception as error:  # noqa: BLE001 - a function of the user's
-            raise Breach(PLAN, str(error)) from None
+            raise PlanViolation(PLAN, str(error)) from None
         with alone(self.threads), seeded_globals(randomness):
             private = Session(plan, self.records, self.device, randomness)
             try:

@@ -48,7 +48,7 @@ class Steps(Distribution):
         """Exactly uniform."""
         return min(max(uniform_below(self.count, entropy) * self.step + self.low, self.low), self.high)
 
-    def plain(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """The two ends and the step."""
         return {"steps": [self.low, self.high, self.step]}
 
@@ -71,7 +71,7 @@ class LogInteger(Distribution):
         between = LogUniform(self.low - 0.5, self.high + 0.5).draw(entropy)
         return min(max(round(between), self.low), self.high)
 
-    def plain(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """The two ends."""
         return {"log_integer": [self.low, self.high]}
 

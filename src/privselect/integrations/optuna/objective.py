@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 from privselect.errors import ParameterError
 from privselect.integrations.optuna.unsupported import NO_LAW, SEVERAL, NoLawError, WithheldError
 from privselect.tuning.plan_ids import plan_id
-from privselect.tuning.plan_violation import Breach
-from privselect.tuning.randomness.global_rngs import seeded_globals
+from privselect.tuning.plan_violation import PlanViolation
+from privselect.tuning.randomness import seeded_globals
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from privselect.integrations.optuna.trial import PrivateTrial
-    from privselect.tuning.randomness.trial_randomness import Randomness
+    from privselect.tuning.randomness import Randomness
     from privselect.tuning.space import Suggest
 
 _GENERATORS = (
@@ -70,15 +70,15 @@ class OptunaObjective:
         try:
             return self.runs(trial)
         except NoLawError as error:
-            raise Breach(NO_LAW, str(error)) from None
+            raise PlanViolation(NO_LAW, str(error)) from None
         except WithheldError as error:
-            raise Breach(str(error)) from None
+            raise PlanViolation(str(error)) from None
 
 
 def _number(returned: Any) -> float:
     """As Optuna reads it: anything that is a number, or one in a list."""
     if isinstance(returned, Sequence) and not isinstance(returned, str):
         if len(returned) != 1:
-            raise Breach(SEVERAL)
+            raise PlanViolation(SEVERAL)
         returned = returned[0]
     return float(returned)

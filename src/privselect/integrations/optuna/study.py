@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from privselect._util.validation import check_number, format_value, integer_range
-from privselect.certificates.certificate import read_time
+from privselect.certificates.certificate import parse_time
 from privselect.errors import MissingExtraError, ParameterError
 from privselect.integrations.optuna.objective import OptunaObjective
 from privselect.integrations.optuna.unsupported import OF_OPTIMIZE, OF_RESULT, OF_STUDY, STOCK, refuse, withheld
-from privselect.tuning.isolation.suppress_output import silence
+from privselect.tuning.isolation import suppress_output
 from privselect.tuning.run_spec import objective_name
-from privselect.tuning.space import Suggested
+from privselect.tuning.space import DefineByRunSpace
 from privselect.tuning.tune import tune
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class PrivateStudy:
             raise ParameterError(f"`objective` must be a function of Optuna's trial, got a {type(objective).__name__}")
         adapted = OptunaObjective(objective, _SIGNS[self._direction], self._artifact)
         released = "" if self._artifact is None else f", {self._artifact}"
-        space = Suggested(f"{objective_name(objective)}, {self._direction}{released}")
+        space = DefineByRunSpace(f"{objective_name(objective)}, {self._direction}{released}")
         self._release = tune(adapted, space, data=data, **{**_engine(n_jobs), **self._options})
 
     # -- the result -----------------------------------------------------------------------------------------------------------
@@ -148,7 +148,7 @@ class PrivateStudy:
         if release.candidate is None or release.score is None:
             unset = "" if self._artifact is None else f"; one that does not set the user attribute {self._artifact!r} fails"
             raise ValueError(f"no trial is released: none was drawn or all of them failed, and which of the two stays secret{unset}")
-        made = read_time(release.certificate.made).replace(tzinfo=None)
+        made = parse_time(release.certificate.issued_at).replace(tzinfo=None)
         return FrozenTrial(
             number=0,
             state=TrialState.COMPLETE,
@@ -156,7 +156,7 @@ class PrivateStudy:
             datetime_start=made,
             datetime_complete=made,
             params={name: as_tuples(value) for name, value in release.candidate.items()},
-            distributions={name: distribution_of(plain) for name, plain in (release.laws or {}).items()},
+            distributions={name: distribution_of(plain) for name, plain in (release.distributions or {}).items()},
             user_attrs={} if self._artifact is None else {self._artifact: release.artifact},
             system_attrs={},
             intermediate_values={},
@@ -168,7 +168,7 @@ class PrivateStudy:
         import optuna
 
         release = self.release
-        with silence():  # Optuna would announce it
+        with suppress_output():  # Optuna would announce it
             study = optuna.create_study(study_name="privselect", direction=self.direction)
             study.set_user_attr("privselect", release.public_facts())
             if not release.is_fallback:
@@ -194,5 +194,5 @@ def _read_direction(given: Any) -> str:
 def _engine(n_jobs: Any) -> dict[str, Any]:
     jobs = check_number("n_jobs", n_jobs, integer_range(-1))
     if jobs == 0:
-        raise ParameterError("`n_jobs` must be a whole number >= 1, or -1 for one trial on each core, got 0")
+        raise ParameterError("`n_jobs` must be an integer >= 1, or -1 for one trial on each core, got 0")
     return {"executor": "serial"} if jobs == 1 else {"executor": "processes", "workers": None if jobs < 0 else int(jobs)}

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from optuna.distributions import BaseDistribution
 
-    from privselect.tuning.randomness.trial_randomness import Randomness
+    from privselect.tuning.randomness import Randomness
     from privselect.tuning.space import Suggest
 
 

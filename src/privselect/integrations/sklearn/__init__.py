@@ -10,10 +10,9 @@ except ModuleNotFoundError:
     raise MissingExtraError("PrivateSearch needs scikit-learn; install it with: pip install 'privselect[sklearn]'") from None
 
 from privselect.integrations.sklearn.budget_split import sized_for_search
+from privselect.integrations.sklearn.regressor_base import ClippingWarning, NoAnswerWarning
 from privselect.integrations.sklearn.regressors import (
     AdaSSPRegressor,
-    ClippingWarning,
-    NoAnswerWarning,
     OPSPTRRegressor,
     OPSRegressor,
     OutputPerturbationRegressor,

@@ -22,7 +22,7 @@ _SEED_BITS = 256
 
 
 @dataclass(frozen=True)
-class Frozen(Distribution):
+class ScipyDistribution(Distribution):
     """A frozen distribution of scipy.stats, drawn by a generator of 256 bits."""
 
     law: Any
@@ -35,7 +35,7 @@ class Frozen(Distribution):
             raise ParameterError(f"a distribution must draw one number at a time, got an array from {self.law.dist.name}")
         return np.asarray(value).item()
 
-    def plain(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """The distribution's class and name, and every argument."""
         arguments = [_number(argument) for argument in self.law.args]
         named_ones = {name: _number(argument) for name, argument in self.law.kwds.items()}
@@ -94,7 +94,7 @@ def _read_frozen(law: Any) -> Distribution:
         return LogUniform(float(shapes[0] * scale), float(shapes[1] * scale))
     if family is type(stats.randint):
         return Integer(int(shapes[0] + loc), int(shapes[1] + loc) - 1)
-    return Frozen(law)
+    return ScipyDistribution(law)
 
 
 def _is_array(given: Any) -> bool:

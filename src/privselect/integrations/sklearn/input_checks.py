@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Number
 from typing import Any, cast
 
 import numpy as np
@@ -16,9 +17,8 @@ from sklearn.utils.validation import _check_sample_weight, has_fit_parameter, va
 
 from privselect._util.validation import format_value
 from privselect.errors import ParameterError
-from privselect.integrations.sklearn.declared_mechanism import is_of_diffprivlib
-from privselect.integrations.sklearn.label_checks import check_labels
 from privselect.integrations.sklearn.pipeline import private_part
+from privselect.integrations.sklearn.trial_mechanism import is_of_diffprivlib
 from privselect.integrations.sklearn.validation import HoldOut, record_ids
 
 
@@ -126,3 +126,15 @@ def _ids(search: Any, X: Any, y: Any) -> Any:  # noqa: N803
     ids = list(held.ids) if isinstance(held.ids, list | tuple) else np.asarray(held.ids).tolist()
     check_consistent_length(X, ids)
     return ids
+
+
+def check_labels(name: str, y: Any) -> None:
+    """Refuse a list of numbers and texts: numpy makes texts of them all, so that one record would change every label."""
+    if isinstance(y, list | tuple) and len({_kind(label) for label in y}) > 1:
+        raise ParameterError(f"`{name}` must hold labels of one kind, numbers or texts, got several")
+
+
+def _kind(label: Any) -> str:
+    if isinstance(label, Number | np.bool_):
+        return "number"
+    return "text" if isinstance(label, str) else type(label).__name__

@@ -14,14 +14,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from privselect._util.validation import format_value
 from privselect.errors import ParameterError
-from privselect.integrations.sklearn import pickling
+from privselect.integrations.sklearn import seeds
 from privselect.integrations.sklearn.input_checks import read_columns, read_synthetic
 from privselect.integrations.sklearn.seeds import seeds_of
 from privselect.integrations.sklearn.tune_arguments import described_run
 from privselect.integrations.sklearn.unsupported import check_no_folds, check_no_refit, explained, hidden
 from privselect.integrations.sklearn.validation import HoldOut, scorer_of
-from privselect.tuning.run_registry import DEFAULT
-from privselect.tuning.tune import described, tune
+from privselect.tuning.run_registry import DEFAULT_LEDGER_FOLDER
+from privselect.tuning.tune import configure_run, tune
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -75,7 +75,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         classes: Any = None,
         n_jobs: Any = None,
         random_state: Any = None,
-        ledger: Any = DEFAULT,
+        ledger: Any = DEFAULT_LEDGER_FOLDER,
         again: Any = False,
         out: Any = None,
         synthetic: Any = None,
@@ -129,7 +129,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         records = read_columns(self, X, y, fit_params)
         given = described_run(self, records)
         if self.refit or self.cv is not None:
-            tuning = described(**_without_data(given))
+            tuning = configure_run(**_without_data(given))
             check_no_refit(self.refit, tuning)
             check_no_folds(self.cv, tuning)
         release = tune(**given, data=records.table(), synthetic=None if self.synthetic is None else read_synthetic(self))
@@ -148,7 +148,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         self.best_estimator_ = None
         if release.artifact is not None:
             # The seeds as they were given: those of the trial are not in the artifact, as they would tell its noise.
-            self.best_estimator_ = pickling.from_bytes(release.artifact).set_params(**seeds_of(self.estimator))
+            self.best_estimator_ = seeds.from_bytes(release.artifact).set_params(**seeds_of(self.estimator))
         self.best_params_, self.best_score_, self.certificate_ = release.candidate, release.score, release.certificate
         self.release_ = replace(release, artifact=self.best_estimator_)
         if classes is not None:
@@ -196,7 +196,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def _without_data(given: dict[str, Any]) -> dict[str, Any]:
-    """What :func:`described` takes of what :func:`tune` does."""
-    from privselect.tuning.executors.serial import Serial
+    """What :func:`configure_run` takes of what :func:`tune` does."""
+    from privselect.tuning.executors import Serial
 
     return {name: value for name, value in given.items() if name not in {"executor", "workers"}} | {"engine": Serial()}

@@ -12,11 +12,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from privselect.integrations.sklearn.label_checks import check_labels
+from privselect.integrations.sklearn.input_checks import check_labels
 from privselect.mechanisms import DPSGD
-from privselect.tuning.exact_rows import rows_of
 from privselect.tuning.plan_ids import plan_id
-from privselect.tuning.softmax_dpsgd import NOTES, SoftmaxDPSGD
+from privselect.tuning.softmax_dpsgd import NOTES, SoftmaxDPSGD, to_grid_rows
 
 _SEED_BYTES = 32
 _RECORDS = "the number of records that gradients are divided by is taken from the data, and so is declared to be public"
@@ -116,7 +115,7 @@ class PrivateSoftmax(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _logits(self, X: Any) -> Any:  # noqa: N803
         check_is_fitted(self)
-        rows = rows_of(np.asarray(validate_data(self, X, reset=False, dtype="numeric"), dtype=np.float64))
+        rows = to_grid_rows(np.asarray(validate_data(self, X, reset=False, dtype="numeric"), dtype=np.float64))
         return rows.logits(np.vstack([self.coef_, self.intercept_])) * rows.lengths[:, None]
 
     def _generator(self) -> np.random.Generator:

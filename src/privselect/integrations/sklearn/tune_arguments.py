@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import joblib  # type: ignore[import-untyped]
 import numpy as np
@@ -14,19 +15,25 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 
 from privselect._util.validation import check_number, format_value, integer_range
 from privselect.errors import ParameterError
-from privselect.integrations.sklearn import pickling
-from privselect.integrations.sklearn.declared_mechanism import told_mechanism, told_notes
+from privselect.integrations.sklearn import seeds
 from privselect.integrations.sklearn.distributions import read_space
-from privselect.integrations.sklearn.estimator_id import plan_name
 from privselect.integrations.sklearn.input_checks import read_held
 from privselect.integrations.sklearn.pipeline import check_around, check_steps, private_part, read_covered
-from privselect.integrations.sklearn.seeds import bits_of, seeds_of
-from privselect.integrations.sklearn.trial import Trial
-from privselect.integrations.sklearn.trial_mechanism import account
+from privselect.integrations.sklearn.seeds import bits_of, seed, seeds_of
+from privselect.integrations.sklearn.trial_mechanism import account, plan_name, strip, told_mechanism, told_notes
 from privselect.integrations.sklearn.validation import HoldOut, read_validation
+from privselect.tuning.plan_ids import plan_id
+from privselect.tuning.randomness import seeded_globals
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from privselect.integrations.sklearn.input_checks import Records
+    from privselect.integrations.sklearn.validation import Columns, Validation
+    from privselect.mechanisms import Mechanism
+    from privselect.tuning.randomness import Randomness
+    from privselect.tuning.space import Candidate
+
 
 ATTRIBUTES = (
     "every fitted attribute of the released estimator leaves with it; that the mechanism covers all of them is declared by the user"
@@ -80,7 +87,7 @@ def _conditions(search: Any, trial: Trial) -> dict[str, Any]:
         "delta": search.delta,
         "epsilon": search.epsilon,
         "fallback": None,
-        "export": pickling.to_bytes,
+        "export": seeds.to_bytes,
         "declared": search.declared,
         "insecure_seed": _seed(search.random_state),
         "seed_bits": bits_of(trial.estimator),
@@ -103,7 +110,7 @@ def _readied(search: Any, records: Records) -> Any:
         if getattr(part, "_skl_callbacks", None):
             raise ParameterError(f"callbacks must not be set on {type(part).__name__}: they would be told of every trial")
     seeds_of(estimator)
-    pickling.to_bytes(estimator)  # what cannot leave is told before the draw; in a trial it would fail without a word
+    seeds.to_bytes(estimator)  # what cannot leave is told before the draw; in a trial it would fail without a word
     name = _labels_parameter(estimator)
     if search.classes is not None and name is None:
         raise ParameterError(f"`classes` must be None, as {type(private_part(estimator)).__name__} has no parameter `classes`")
@@ -146,3 +153,39 @@ def _executor(n_jobs: Any) -> dict[str, Any]:
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs == 0:
         raise ParameterError(f"`n_jobs` must be None, a whole number of processes or -1 for all cores, got {format_value(n_jobs)}")
     return {"executor": "processes", "workers": joblib.effective_n_jobs(n_jobs)}
+
+
+@plan_id("sklearn_trial")
+@dataclass(frozen=True, repr=False)
+class Trial:
+    """The objective of a search. ``mechanism_of`` is what the estimator says of itself, None where that is nothing, or not the whole."""
+
+    estimator: Any
+    validation: Validation
+    runs: str  # the whole description in a name: two searches of different estimators are two plans
+    mechanism_of: Callable[[Candidate], Mechanism] | None = None
+    notes: tuple[str, ...] = ()
+    may_violate_plan: ClassVar[bool] = True  # where torch is first loaded inside a trial
+
+    def __call__(self, candidate: Candidate, data: Columns, randomness: Randomness) -> tuple[float | None, Any]:
+        """The score, unless the hold-out gives it, and the fitted estimator."""
+        estimator = clone(self.estimator).set_params(**candidate)
+        seed(estimator, randomness)
+        columns = {name: _untouchable(column) for name, column in data.items()}
+        targets = (columns["y"],) if "y" in columns else ()
+        weights = {"sample_weight": columns["weights"]} if "weights" in columns else {}
+        with seeded_globals(randomness):
+            estimator.fit(columns["X"], *targets, **weights)
+            scorer, public = self.validation.scorer, self.validation.records
+            score = None if scorer is None else float(scorer(estimator, *((columns["X"], *targets) if public is None else public)))
+        strip(estimator)
+        return score, estimator
+
+
+def _untouchable(column: Any) -> Any:
+    """One trial must not change what the next one sees."""
+    if not isinstance(column, np.ndarray):
+        return column
+    view = column.view()
+    view.flags.writeable = False
+    return view

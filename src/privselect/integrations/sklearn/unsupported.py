@@ -15,7 +15,7 @@ from privselect.selection import Selection
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from privselect.tuning.tune import Tuning
+    from privselect.tuning.tune import TuningRun
 
 Parameters = ParamSpec("Parameters")
 
@@ -58,25 +58,25 @@ def hidden(name: str) -> property:
     return property(missing, doc=f"Not there: {HIDDEN[name]}.")
 
 
-def check_no_refit(refit: Any, tuning: Tuning) -> None:
+def check_no_refit(refit: Any, tuning: TuningRun) -> None:
     """The winner is a trained model; one more training on the same data is one more release."""
     if refit is False or refit is None:
         return
-    mechanism = tuning.recipe.mechanism
-    both = Composed((Selection(mechanism, tuning.recipe.count), mechanism)).epsilon_at(delta=tuning.delta).upper
+    mechanism = tuning.spec.mechanism
+    both = Composed((Selection(mechanism, tuning.spec.count), mechanism)).epsilon_at(delta=tuning.delta).upper
     raise ParameterError(
         f"`refit` must be False, got {format_value(refit)}: the winner is a trained model already, and training it once more would cost epsilon "
         f"{both:.4g} in all, at delta {tuning.delta:g}"
     )
 
 
-def check_no_folds(cv: Any, tuning: Tuning) -> None:
+def check_no_folds(cv: Any, tuning: TuningRun) -> None:
     """Each fold is one more training on records that the others have seen."""
     if cv is None:
         return
     folds = check_cv(cv).get_n_splits()
-    trial = Composed((tuning.recipe.mechanism,), times=folds)
-    price = Selection(trial, tuning.recipe.count).epsilon_at(delta=tuning.delta).upper
+    trial = Composed((tuning.spec.mechanism,), times=folds)
+    price = Selection(trial, tuning.spec.count).epsilon_at(delta=tuning.delta).upper
     raise ParameterError(
         f"`cv` must be None, got {format_value(cv)}: {folds} fits of each candidate on overlapping records are {folds} compositions of the "
         f"mechanism in one trial, which would cost epsilon {price:.4g} at delta {tuning.delta:g}, and more for the scores on the folds; "

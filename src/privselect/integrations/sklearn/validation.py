@@ -11,7 +11,7 @@ from sklearn.base import is_classifier
 from sklearn.metrics import check_scoring, get_scorer_names
 
 from privselect._util.validation import format_value
-from privselect.certificates.score_privacy import COVERED, PUBLIC
+from privselect.certificates.model import COVERED_SCORE, PUBLIC_SCORE
 from privselect.errors import ParameterError
 from privselect.tuning.plan_ids import plan_id
 from privselect.tuning.scores import NoisyCount
@@ -97,11 +97,11 @@ def read_validation(given: Any, scoring: Any, estimator: Any, checked: Callable[
         return _counted(given, scoring, estimator, checked)
     if isinstance(scoring, list | tuple | set | dict):
         raise ParameterError(f"`scoring` must be one score, as one number decides which trial wins, got several: {format_value(scoring)}")
-    if isinstance(given, str) and given == COVERED:
-        return Validation(COVERED, check_scoring(estimator, scoring))
+    if isinstance(given, str) and given == COVERED_SCORE:
+        return Validation(COVERED_SCORE, check_scoring(estimator, scoring))
     if isinstance(given, tuple) and len(given) == 2:
         public = checked(*given)
-        return Validation(PUBLIC, check_scoring(estimator, scoring), (public["X"], public.get("y")))
+        return Validation(PUBLIC_SCORE, check_scoring(estimator, scoring), (public["X"], public.get("y")))
     raise ParameterError(f"{_CHOICES}; got {_without_content(given)}")
 
 

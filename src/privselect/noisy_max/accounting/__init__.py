@@ -1,1 +1,1 @@
-"""The privacy cost of report noisy max, by noise distribution."""
+"""Privacy accounting of report noisy max, by noise distribution."""

@@ -1,1 +1,1 @@
-"""Exact sampling and comparison of noisy scores."""
+"""Exact sampling of noise and exact comparison of noisy scores."""

@@ -1,10 +1,10 @@
-"""How each kind of noise is drawn: the density and the lattice that it lies on, found by :func:`drawing`."""
+"""The sampler of each kind of noise: its density, its scale and its grid."""
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import singledispatch
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,85 +12,80 @@ import numpy as np
 from privselect._util.validation import format_value
 from privselect.errors import ParameterError
 from privselect.mechanisms import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
-from privselect.noisy_max.accounting.densities import Shape
 from privselect.noisy_max.index_only_noise import Exponential, Gumbel
-from privselect.noisy_max.sampling.rejection_sampler import Staircase, staircase
-from privselect.noisy_max.sampling.sample_grid import Lattice, Line, WholeNumbers
+from privselect.noisy_max.sampling.rejection_sampler import Density, RejectionSampler, cached_sampler
+from privselect.noisy_max.sampling.sample_grid import Grid, IntegerGrid, RealGrid
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_BROADEST = 1e11  # whole noise: all that is drawn stays below 2^53
+    from privselect._util.random_bits import Entropy
+
+_LARGEST_INTEGER_SCALE = 1e11  # all samples stay below 2^53
 
 
 @dataclass(frozen=True, slots=True)
-class Drawing:
-    """Noise of a shape, broadened by ``scale``."""
+class NoiseSampler:
+    """Noise with a given density, scaled by ``scale``."""
 
-    shape: Shape
+    shape: Density
     scale: float
-    whole: bool = False
+    integer: bool = False
 
     @property
-    def staircase(self) -> Staircase:
-        """The exact sampler: on the line in units of ``scale``, on the whole numbers as they are."""
-        lattice: Lattice = WholeNumbers(self.scale) if self.whole else Line()
-        return staircase(self.shape, lattice)
+    def sampler(self) -> RejectionSampler:
+        """The exact sampler: real noise in units of ``scale``, integer noise in units of 1."""
+        grid: Grid = IntegerGrid(self.scale) if self.integer else RealGrid()
+        return cached_sampler(self.shape, grid)
 
     def unit(self, sensitivity: Fraction) -> Fraction:
-        """What the sampler's 1 means on the scores."""
-        return sensitivity if self.whole else sensitivity * Fraction(self.scale)
+        """Return what 1 of the sampler means on the scores."""
+        return sensitivity if self.integer else sensitivity * Fraction(self.scale)
 
-    def in_floats(self, shape: tuple[int, ...]) -> NDArray[np.float64]:
-        """In units of ``scale``, by numpy's generator: rounded, so without the guarantee."""
+    def sample_floats(self, shape: tuple[int, ...]) -> NDArray[np.float64]:
+        """Draw noise in units of ``scale`` with numpy's generator. Rounded, so the guarantee does not hold."""
         generator = np.random.default_rng()
-        if self.shape is Shape.NORMAL:
+        if self.shape is Density.NORMAL:
             return generator.standard_normal(shape)
-        if self.shape is Shape.LAPLACE:
+        if self.shape is Density.LAPLACE:
             return generator.laplace(size=shape)
-        if self.shape is Shape.GUMBEL:
+        if self.shape is Density.GUMBEL:
             return generator.gumbel(size=shape)
         return generator.standard_exponential(shape)
 
 
-@singledispatch
-def drawing(noise: object) -> Drawing:
-    """How this noise is drawn; refused where it cannot be drawn exactly."""
+def sampler_for(noise: object) -> NoiseSampler:
+    """Return the sampler of this noise; raise if the noise cannot be drawn exactly."""
+    match noise:
+        case Gaussian():
+            return NoiseSampler(Density.NORMAL, noise.sigma)
+        case Laplace():
+            return NoiseSampler(Density.LAPLACE, noise.scale)
+        case Gumbel():
+            return NoiseSampler(Density.GUMBEL, noise.scale)
+        case Exponential():
+            return NoiseSampler(Density.EXPONENTIAL, noise.scale)
+        case DiscreteGaussian():
+            return NoiseSampler(Density.NORMAL, noise.sigma, integer=True)
+        case DiscreteLaplace() if noise.scale <= _LARGEST_INTEGER_SCALE:
+            return NoiseSampler(Density.LAPLACE, noise.scale, integer=True)
+        case DiscreteLaplace():
+            raise ParameterError(
+                f"`noise` on the integers must have a scale of at most {_LARGEST_INTEGER_SCALE:g} to be drawn, got {format_value(noise)}. "
+                "Use laplace, which has no such limit."
+            )
     kinds = "gaussian, laplace, gumbel, exponential, discrete_gaussian or discrete_laplace"
     raise ParameterError(
-        f"`noise` must be {kinds} to be drawn exactly, got {format_value(noise)}; a density given by functions can be accounted for, not drawn"
+        f"`noise` must be {kinds} to be drawn exactly, got {format_value(noise)}. A density given by functions has bounds but no sampler."
     )
 
 
-@drawing.register
-def _(noise: Gaussian) -> Drawing:
-    return Drawing(Shape.NORMAL, noise.sigma)
-
-
-@drawing.register
-def _(noise: Laplace) -> Drawing:
-    return Drawing(Shape.LAPLACE, noise.scale)
-
-
-@drawing.register
-def _(noise: Gumbel) -> Drawing:
-    return Drawing(Shape.GUMBEL, noise.scale)
-
-
-@drawing.register
-def _(noise: Exponential) -> Drawing:
-    return Drawing(Shape.EXPONENTIAL, noise.scale)
-
-
-@drawing.register
-def _(noise: DiscreteGaussian) -> Drawing:
-    return Drawing(Shape.NORMAL, noise.sigma, whole=True)
-
-
-@drawing.register
-def _(noise: DiscreteLaplace) -> Drawing:
-    if noise.scale > _BROADEST:
+def check_entropy(entropy: Entropy | None) -> Entropy:
+    """Return the given source of random bits; None means the operating system's."""
+    if entropy is None:
+        return random.SystemRandom()
+    if not callable(getattr(entropy, "getrandbits", None)):
         raise ParameterError(
-            f"`noise` on the whole numbers can be drawn up to a scale of {_BROADEST:g}, got {format_value(noise)}; laplace has no such limit"
+            f"`entropy` must have a method getrandbits such as random.SystemRandom() has, got {format_value(type(entropy).__name__)}"
         )
-    return Drawing(Shape.LAPLACE, noise.scale, whole=True)
+    return entropy

@@ -1,4 +1,4 @@
-"""Where noise can lie: on the whole numbers, or anywhere, known as one of many narrow boxes that can be made narrower."""
+"""Grids for noise samples: the integers, or the real line divided into narrow boxes that can be refined."""
 
 from __future__ import annotations
 
@@ -15,104 +15,104 @@ if TYPE_CHECKING:
     from privselect._util.random_bits import Entropy
 
     Floats = NDArray[np.float64]
-    Wholes = NDArray[np.int64]
+    Integers = NDArray[np.int64]
 
-_MORE = 32  # bits by which a box is narrowed at once
-_CELLS = 6  # about 2^6 cells to a unit of the noise
+_REFINE_BITS = 32  # bits that one refinement adds
+_CELL_BITS = 6  # about 2^6 cells in one unit of the noise
 
 
 @dataclass(slots=True, repr=False)
-class Place:
-    """A number known to lie in [at, at + 1) 2^-bits; a whole number is ``at`` itself. It is secret: it has no repr."""
+class Box:
+    """A number known to lie in [index, index + 1) 2^-bits, or the integer ``index`` itself. Secret, so it has no repr."""
 
-    at: int
+    index: int
     bits: int
-    whole: bool
+    integer: bool
 
     @property
     def start(self) -> Fraction:
-        """The least that it can be."""
-        return Fraction(self.at, 1 << self.bits)
+        """The smallest possible value."""
+        return Fraction(self.index, 1 << self.bits)
 
     @property
     def end(self) -> Fraction:
-        """Where its box ends."""
-        return self.start if self.whole else Fraction(self.at + 1, 1 << self.bits)
+        """The upper bound of the box, which the value does not reach."""
+        return self.start if self.integer else Fraction(self.index + 1, 1 << self.bits)
 
-    def narrow(self, entropy: Entropy) -> None:
-        """Draw more of its bits, if it has any."""
-        if not self.whole:
-            self.at, self.bits = self.at << _MORE | entropy.getrandbits(_MORE), self.bits + _MORE
+    def refine(self, entropy: Entropy) -> None:
+        """Draw further bits of a real number; leave an integer unchanged."""
+        if not self.integer:
+            self.index, self.bits = self.index << _REFINE_BITS | entropy.getrandbits(_REFINE_BITS), self.bits + _REFINE_BITS
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """The real line: a box is [at, at + 1) 2^-(cell_bits + place_bits) in units of the noise. No rounding: |at| is below 2^53."""
+class RealGrid:
+    """The real line in boxes [index, index + 1) 2^-(cell_bits + box_bits), in units of the noise. Exact: |index| is below 2^53."""
 
-    place_bits: int = 32  # of a box in its cell
-    cell_bits: int = _CELLS  # of a cell in its unit
+    box_bits: int = 32  # of a box in its cell
+    cell_bits: int = _CELL_BITS  # of a cell in its unit
 
-    whole = False
+    integer = False
 
     @property
     def unit_bits(self) -> int:
-        """Bits of a box in its unit."""
-        return self.place_bits + self.cell_bits
+        """The number of bits of a box index within one unit."""
+        return self.box_bits + self.cell_bits
 
-    def cells(self, units: int) -> int:
-        """So many that they reach ``units`` far."""
+    def cell_count(self, units: int) -> int:
+        """Return how many cells cover ``units`` units."""
         return units << self.cell_bits
 
-    def ends(self, at: Wholes) -> tuple[Floats, Floats]:
-        """Of boxes, in units of the noise."""
+    def bounds(self, index: Integers) -> tuple[Floats, Floats]:
+        """Return the lower and upper bounds of many boxes, in units of the noise."""
         scale = np.float64(2.0**-self.unit_bits)
-        return at * scale, (at + 1) * scale
+        return index * scale, (index + 1) * scale
 
-    def place(self, at: int) -> Place:
-        """A box that can be narrowed."""
-        return Place(at, self.unit_bits, whole=False)
+    def box(self, index: int) -> Box:
+        """Return a box that can be refined."""
+        return Box(index, self.unit_bits, integer=False)
 
-    def exact_ends(self, place: Place) -> tuple[Fraction, Fraction]:
-        """Of one box, in units of the noise."""
-        return place.start, place.end
+    def exact_bounds(self, box: Box) -> tuple[Fraction, Fraction]:
+        """Return the exact bounds of one box, in units of the noise."""
+        return box.start, box.end
 
 
 @dataclass(frozen=True, slots=True)
-class WholeNumbers:
-    """The whole numbers, of which ``scale`` make a unit of the noise: each is its own box, and cells are of a power of two of them."""
+class IntegerGrid:
+    """The integers, with ``scale`` of them in one unit of the noise. Each integer is a box; a cell holds a power of two of them."""
 
     scale: float
 
-    whole = True
+    integer = True
 
     @property
-    def place_bits(self) -> int:
-        """Of a whole number in its cell."""
-        return max(0, self.unit_bits - 1 - _CELLS)
+    def box_bits(self) -> int:
+        """The number of bits of an integer within its cell."""
+        return max(0, self.unit_bits - 1 - _CELL_BITS)
 
     @property
     def unit_bits(self) -> int:
-        """Of a whole number in a run of at least ``scale``, the least power of two above it."""
+        """The number of bits of the smallest power of two above ``scale``."""
         return max(0, math.frexp(self.scale)[1])
 
-    def cells(self, units: int) -> int:
-        """So many that they reach ``units`` far."""
-        return math.ceil(units * Fraction(self.scale) / (1 << self.place_bits))
+    def cell_count(self, units: int) -> int:
+        """Return how many cells cover ``units`` units."""
+        return math.ceil(units * Fraction(self.scale) / (1 << self.box_bits))
 
-    def ends(self, at: Wholes) -> tuple[Floats, Floats]:
-        """Of boxes, in units of the noise."""
+    def bounds(self, index: Integers) -> tuple[Floats, Floats]:
+        """Return the lower and upper bounds of many integers, which are equal, in units of the noise."""
         with np.errstate(over="ignore"):
-            z = at / self.scale
+            z = index / self.scale
         return z, z
 
-    def place(self, at: int) -> Place:
-        """A whole number."""
-        return Place(at, 0, whole=True)
+    def box(self, index: int) -> Box:
+        """Return one integer as a box."""
+        return Box(index, 0, integer=True)
 
-    def exact_ends(self, place: Place) -> tuple[Fraction, Fraction]:
-        """Of one whole number, in units of the noise."""
-        z = place.start / Fraction(self.scale)
+    def exact_bounds(self, box: Box) -> tuple[Fraction, Fraction]:
+        """Return the exact bounds of one integer, in units of the noise."""
+        z = box.start / Fraction(self.scale)
         return z, z
 
 
-Lattice = Line | WholeNumbers
+Grid = RealGrid | IntegerGrid

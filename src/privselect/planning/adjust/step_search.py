@@ -6,19 +6,19 @@ import math
 from bisect import insort
 from typing import TYPE_CHECKING
 
-from privselect.mechanisms.base import MOST_RUNS
+from privselect.mechanisms.base import MAX_RUNS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-LOG_DELTA = 15.0  # about the slope of log delta
-LOG_EPSILON = 0.6  # and of log epsilon
+LOG_DELTA_SLOPE = 15.0  # about the slope of log delta
+LOG_EPSILON_SLOPE = 0.6  # and of log epsilon
 _LEAP = 2.0  # the farthest from one guess to the next, in logs, where nothing is known on the far side
 _PAST, _LEAST_PAST = 0.25, 1e-3  # how far past an extrapolated crossing to look, of the way and at least: to have it between two values
 
 
-class Steps:
-    """Values at numbers of steps from 1 to ``MOST_RUNS``, each found once.
+class StepSearch:
+    """Values at numbers of steps from 1 to ``MAX_RUNS``, each found once.
 
     ``first`` is where to look first, and ``slope`` about the slope against the log of the steps.
 
@@ -28,7 +28,7 @@ class Steps:
 
     def __init__(self, value: Callable[[int], float], first: float, slope: float) -> None:
         self._value, self._slope = value, slope
-        self._first = round(min(max(first, 1.0), float(MOST_RUNS)))
+        self._first = round(min(max(first, 1.0), float(MAX_RUNS)))
         self._points: list[tuple[int, float]] = []  # ascending
 
     def at(self, steps: int) -> float:
@@ -43,14 +43,14 @@ class Steps:
     def around(self, level: float, *, close: float = 0.0) -> tuple[int, int]:
         """(low, high) with ``value(low) <= level < value(high)``: neighbours, or no further apart than ``close``, relative.
 
-        ``low`` is 0 where one step is too much already, and ``high`` is past ``MOST_RUNS`` where those are not.
+        ``low`` is 0 where one step is too much already, and ``high`` is past ``MAX_RUNS`` where those are not.
         """
         low, high = self._known(level)
         rounds, halved = 0, math.inf
         while high - low > max(1.0, close * low):
             # Every third round the bracket must have been halved, or is.
             rounds += 1
-            bisect = rounds % 3 == 0 and low > 0 and high <= MOST_RUNS and high - low > halved
+            bisect = rounds % 3 == 0 and low > 0 and high <= MAX_RUNS and high - low > halved
             halved = 0.5 * (high - low) if rounds % 3 == 0 else halved
             guess = round(math.sqrt(low * high)) if bisect else self._guess(level, low, high, rounds)
             guess = min(max(guess, low + 1), high - 1)
@@ -63,7 +63,7 @@ class Steps:
     def near(self, level: float, *, close: float) -> int:
         """About the greatest number of steps whose value is at most ``level``, between values found ``close`` to it; at least 1."""
         low, high = self.around(level, close=close)
-        if low == 0 or high > MOST_RUNS:
+        if low == 0 or high > MAX_RUNS:
             return max(low, 1)
         return min(max(math.floor(self._between(level, low, high)), low), high - 1)
 
@@ -73,14 +73,14 @@ class Steps:
             if value > level:
                 return low, steps
             low = steps
-        return low, MOST_RUNS + 1
+        return low, MAX_RUNS + 1
 
     def _guess(self, level: float, low: int, high: int, rounds: int) -> int:
-        if low == 0 and high > MOST_RUNS:
+        if low == 0 and high > MAX_RUNS:
             return self._first
         if low == 0:
             return math.floor(self._beyond(level, high, self._points[:2], rounds))
-        if high > MOST_RUNS:
+        if high > MAX_RUNS:
             return math.ceil(self._beyond(level, low, self._points[-2:], rounds))
         guess, middle = self._between(level, low, high), math.sqrt(low * high)
         # Past the crossing by a little towards the far end, so that it is caught between two near points.

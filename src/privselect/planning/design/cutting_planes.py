@@ -10,8 +10,7 @@ import numpy as np
 
 from privselect.counts import Finite, Geometric
 from privselect.errors import NotCoveredError
-from privselect.planning.design.cuts import Order, worst_order
-from privselect.planning.design.linear_program import Programme
+from privselect.planning.design.linear_program import LinearProgram, ScoreOrderCut, worst_order
 from privselect.selection.selection import Selection
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from privselect.interval import Interval
     from privselect.mechanisms import Mechanism
     from privselect.pairs import DominatingPair
-    from privselect.planning.design.design_goal import Goal
+    from privselect.planning.design.goal import DesignGoal
 
     Floats = NDArray[np.float64]
 
@@ -84,16 +83,16 @@ class _Care:
             self.limit = 0.5 * (self.low + min(self.high, 1.0))
 
 
-class Search:
+class CuttingPlanes:
     """Laws of K for one mechanism and one goal: what they leak, the best one under the cuts known so far, and a certified one.
 
     The cuts are orders of the pairs that dominate the mechanism, as certificates are about those. What bounds the best chance of any law
     is made of the same orders on pairs below the mechanism (:meth:`at_most`).
     """
 
-    def __init__(self, mechanism: Mechanism, goal: Goal) -> None:
+    def __init__(self, mechanism: Mechanism, goal: DesignGoal) -> None:
         self.mechanism, self.goal = mechanism, goal
-        self.orders: list[tuple[int, Order]] = []  # with the place of their bracket
+        self.orders: list[tuple[int, ScoreOrderCut]] = []  # with the place of their bracket
         self.rounds = 0
         alone = max(float(b.upper.hockey_stick(goal.epsilon, side=-1)) for b in mechanism.brackets) / goal.delta
         if alone * _RAREST > 1.0:
@@ -105,8 +104,8 @@ class Search:
         # Where all scores are equal the winner is like any single trial: P(K >= 1) times the delta of one.
         self.programme.add(np.full(goal.cap, alone))
 
-    def _programme(self, share: float) -> Programme:
-        return Programme(self.goal.values, None if self.goal.mean is None else float(self.goal.mean), share)
+    def _programme(self, share: float) -> LinearProgram:
+        return LinearProgram(self.goal.values, None if self.goal.mean is None else float(self.goal.mean), share)
 
     # -- what a law leaks -----------------------------------------------------------------------------------------------------
 
@@ -125,7 +124,7 @@ class Search:
                 most = max(most, float((self._row(bracket.upper, order, margin) if margin else row) @ pmf[1:]))
         return most if margin else max(most, self.programme.excess(pmf))
 
-    def _row(self, pair: DominatingPair, order: Order, margin: float = 0.0) -> Floats:
+    def _row(self, pair: DominatingPair, order: ScoreOrderCut, margin: float = 0.0) -> Floats:
         return order.coefficients(pair, self.goal.epsilon - margin, self.goal.cap) / self.goal.delta
 
     def certified(self, law: Finite) -> tuple[float, Interval | None]:
@@ -236,7 +235,7 @@ class Search:
     def _over(self, law: Finite) -> float:
         return float(Selection(self.mechanism, law).epsilon_at(self.goal.delta).upper) - self.goal.epsilon
 
-    def _tightened(self, margin: float) -> Programme:
+    def _tightened(self, margin: float) -> LinearProgram:
         """The same cuts for a smaller epsilon."""
         if margin == 0.0:
             return self.programme

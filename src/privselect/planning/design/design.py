@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+import math
+import textwrap
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from privselect._util.plotting import BLACK, BLUE, GREEN, VERMILION, check_plot_file, line_style, save_plot, style_axes
 from privselect._util.rounding import format_down, format_up
 from privselect._util.validation import format_value
 from privselect.counts import Fixed
 from privselect.errors import MissingExtraError, ParameterError
 from privselect.mechanisms import Mechanism
-from privselect.planning.design.cutting_planes import Search
-from privselect.planning.design.design_goal import Goal
-from privselect.planning.design.parametric_fits import NamedLaw, best_binomial, best_geometric, best_negative_binomial
+from privselect.planning.design.cutting_planes import CuttingPlanes
+from privselect.planning.design.goal import DesignGoal
+from privselect.planning.design.parametric_fits import ParametricFit, best_binomial, best_geometric, best_negative_binomial
+from privselect.planning.plan_result import survival_function
 from privselect.text_forms import write_value
 
 if TYPE_CHECKING:
     from fractions import Fraction
     from pathlib import Path
 
+    from matplotlib.figure import Figure
     from rich.table import Table
 
     from privselect.counts import Finite
     from privselect.interval import Interval
+
+    Curves = dict[str, list[float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,16 +42,16 @@ class Design:
     """
 
     mechanism: Mechanism
-    goal: Goal
+    goal: DesignGoal
     count: Finite
     chance: float
     at_most: float | None
     certifiable: float
     epsilon: Interval
     rounds: int
-    geometric: NamedLaw | None
-    negative_binomial: NamedLaw | None
-    binomial: NamedLaw | None
+    geometric: ParametricFit | None
+    negative_binomial: ParametricFit | None
+    binomial: ParametricFit | None
 
     @property
     def gap(self) -> float | None:
@@ -57,7 +64,7 @@ class Design:
         return self.certifiable / self.chance - 1.0
 
     @property
-    def named(self) -> dict[str, NamedLaw | None]:
+    def named(self) -> dict[str, ParametricFit | None]:
         """The best laws with a name; the geometric one has no cap."""
         return {"geometric": self.geometric, "negative_binomial": self.negative_binomial, "binomial": self.binomial}
 
@@ -94,7 +101,7 @@ class Design:
         table.add_column("law of K")
         for heading in ("chance", "E K", "largest K", "epsilon"):
             table.add_column(heading, justify="right", no_wrap=True)
-        table.add_row("designed", *_cells(NamedLaw(self.count, self.chance, self.epsilon)), style="bold")
+        table.add_row("designed", *_cells(ParametricFit(self.count, self.chance, self.epsilon)), style="bold")
         for name, law in self.named.items():
             table.add_row(*((str(law.count), *_cells(law)) if law else (name, "-", "-", "-", "none allowed")))
         table.caption = f"{self._proved()}; {self.rounds} round{'s' if self.rounds != 1 else ''}"
@@ -108,7 +115,7 @@ class Design:
 
     def plot(self, path: str | Path) -> None:
         """Draw P(K >= k) of the designed law and the named ones into a .png, .pdf or .svg file."""
-        from privselect.planning.design.plots import draw
+        from privselect.planning.design.design import draw
 
         draw(self, path)
 
@@ -130,8 +137,8 @@ def design(  # noqa: PLR0913 -- each is a word of the question
     """
     if not isinstance(mechanism, Mechanism):
         raise ParameterError(f"`mechanism` must be a mechanism such as gaussian(sigma=4), got {format_value(mechanism)}")
-    goal = Goal.checked(epsilon=epsilon, delta=delta, tau=tau, cap=cap, mean=mean)
-    search = Search(mechanism, goal)
+    goal = DesignGoal.checked(epsilon=epsilon, delta=delta, tau=tau, cap=cap, mean=mean)
+    search = CuttingPlanes(mechanism, goal)
     search.run()
     rounds, (count, certified) = search.rounds, search.best()
     geometric, negative_binomial, binomial = best_geometric(search), best_negative_binomial(search), best_binomial(search)
@@ -162,7 +169,7 @@ def _gap_up(gap: float) -> str:
     return f"{gap * 1.05:.1e}" if gap else "0"  # two digits, rounded up
 
 
-def _cells(law: NamedLaw) -> tuple[str, str, str, str]:
+def _cells(law: ParametricFit) -> tuple[str, str, str, str]:
     """Chance rounded down; the others rounded up."""
     largest = law.count.largest
     return (
@@ -171,3 +178,55 @@ def _cells(law: NamedLaw) -> tuple[str, str, str, str]:
         "none" if largest is None else str(largest),
         format_up(float(law.epsilon.upper)),
     )
+
+
+_BEYOND = 1.25  # a law without a cap is followed this far past the cap
+
+_STYLES: dict[str, tuple[str, dict[str, Any]]] = {
+    "designed": ("designed", BLACK),
+    "geometric": ("geometric", BLUE),
+    "negative_binomial": ("negative binomial, capped", GREEN),
+    "binomial": ("binomial", VERMILION),
+}
+
+
+def survival_curves(design: Design) -> Curves:
+    """``P(K >= k)`` of the designed law and of those named ones that there are: lists of one length, with ``k`` itself."""
+    last = math.ceil(_BEYOND * design.goal.cap)
+    laws = {"designed": design.count, **{name: law.count for name, law in design.named.items() if law is not None}}
+    return {"k": [float(k) for k in range(last + 1)], **{name: survival_function(law, last) for name, law in laws.items()}}
+
+
+def draw(design: Design, path: str | Path) -> None:
+    """Draw :func:`survival_curves` into a .png, .pdf or .svg file, which appears whole or not at all."""
+    file = check_plot_file(path)
+    save_plot(_figure(design, survival_curves(design)), file)
+
+
+def _figure(design: Design, curves: Curves) -> Figure:
+    """One panel, the legend beside it. A Figure of its own: no global state of pyplot is touched."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8.4, 4.6), dpi=200, layout="constrained")
+    axes = figure.add_subplot()
+    chances = {"designed": design.chance, **{name: law.chance for name, law in design.named.items() if law is not None}}
+    for name, (label, style) in _STYLES.items():
+        if name in curves:
+            shown = f"{label}: {math.floor(chances[name] * 1e4) / 1e4:.4f}"
+            axes.step(curves["k"], curves[name], where="pre", label=shown, **line_style(style))
+    axes.set_xlabel("number of trials, k")
+    axes.set_ylabel("P(K ≥ k)")
+    axes.set_xlim(0.0, curves["k"][-1])
+    axes.set_ylim(0.0, 1.02)
+    style_axes(axes)
+    figure.suptitle(_title(design), fontsize=9, x=0.01, ha="left")
+    heading = f"chance of a trial\nin the best {design.goal.tau:.3g}"
+    figure.legend(loc="outside right center", frameon=False, fontsize=9, handlelength=3.2, title=heading, title_fontsize=9)
+    return figure
+
+
+def _title(design: Design) -> str:
+    goal = design.goal
+    budget = "" if goal.mean is None else f", E K ≤ {float(goal.mean):g}"
+    lines = textwrap.wrap(str(design.mechanism), width=100, max_lines=3)
+    return "\n".join([*lines, f"({goal.epsilon:g}, {goal.delta:g})-DP, K ≤ {goal.cap}{budget}"])

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from privselect.counts.base import Count
     from privselect.interval import Interval
-    from privselect.planning.design.cutting_planes import Search
+    from privselect.planning.design.cutting_planes import CuttingPlanes
 
     Floats = NDArray[np.float64]
 
@@ -31,7 +31,7 @@ _SMALLEST = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class NamedLaw:
+class ParametricFit:
     """A law of K, the chance that it gives, and its certified epsilon."""
 
     count: Count
@@ -43,7 +43,7 @@ class NamedLaw:
         return {"count": str(self.count), "chance": self.chance, "epsilon": self.epsilon.as_dict()}
 
 
-def best_geometric(search: Search) -> NamedLaw | None:
+def best_geometric(search: CuttingPlanes) -> ParametricFit | None:
     """The longest uncapped geometric law that the budget and (epsilon, delta) allow; None where not even K = 1 is allowed."""
     goal = search.goal
     most = float(goal.cap) if goal.mean is None else float(goal.mean)
@@ -60,7 +60,7 @@ def best_geometric(search: Search) -> NamedLaw | None:
     return found if found is not None else _certified(search, Geometric(mean=1))
 
 
-def best_negative_binomial(search: Search) -> NamedLaw | None:
+def best_negative_binomial(search: CuttingPlanes) -> ParametricFit | None:
     """The best D(eta, gamma) conditioned on at most cap trials, among some shapes and caps."""
 
     def logs(shape: Floats, size: Floats, k: Floats) -> Floats:
@@ -88,7 +88,7 @@ def best_negative_binomial(search: Search) -> NamedLaw | None:
     return _Family(search, logs, law, more=-1.0).best(shapes, near)
 
 
-def best_binomial(search: Search) -> NamedLaw | None:
+def best_binomial(search: CuttingPlanes) -> ParametricFit | None:
     """The best Binomial(n, p) with n <= cap."""
 
     def logs(shape: Floats, size: Floats, k: Floats) -> Floats:
@@ -114,12 +114,12 @@ def best_binomial(search: Search) -> NamedLaw | None:
 class _Family:
     """Laws of some shapes, each with one more parameter: its size, a logarithm below 0. With more of it times ``more``, K is larger."""
 
-    search: Search
+    search: CuttingPlanes
     logs: Callable[[Floats, Floats, Floats], Floats]  # of weights for each shape and its size, one law a row
     law: Callable[[Floats, float], Count]
     more: float
 
-    def best(self, shapes: Floats, near: Callable[[Floats], Floats]) -> NamedLaw | None:
+    def best(self, shapes: Floats, near: Callable[[Floats], Floats]) -> ParametricFit | None:
         """Choose by the cuts at hand, ask the engine, add its cuts, choose again; then certify."""
         shape = shapes[0]
         for _ in range(_TRIES):
@@ -161,16 +161,16 @@ class _Family:
         return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
-def _certified(search: Search, law: Count) -> NamedLaw | None:
+def _certified(search: CuttingPlanes, law: Count) -> ParametricFit | None:
     """The law with its chance and its epsilon, if the budget and the accountant allow it."""
     goal = search.goal
     if not goal.affords_mean(law) or _excess(search, law) > 1.0:
         return None
     epsilon = Selection(search.mechanism, law).epsilon_at(goal.delta)
-    return NamedLaw(law, goal.chance(law), epsilon) if epsilon.upper <= goal.epsilon else None
+    return ParametricFit(law, goal.chance(law), epsilon) if epsilon.upper <= goal.epsilon else None
 
 
-def _excess(search: Search, law: Count) -> float:
+def _excess(search: CuttingPlanes, law: Count) -> float:
     return float(Selection(search.mechanism, law).delta_at(search.goal.epsilon).upper) / search.goal.delta
 
 

@@ -1,4 +1,4 @@
-"""Generalized propose-test-release: what it leaks."""
+"""Mechanism of generalized propose-test-release."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privselect._util.validation import NON_NEGATIVE, UNIT, check_number, check_bool, parameter, format_value
+from privselect._util.validation import NON_NEGATIVE, UNIT, check_bool, check_number, format_value, parameter
 from privselect.errors import ParameterError
 from privselect.mechanisms import Composed
 from privselect.mechanisms.base import Mechanism
-from privselect.mechanisms.neighbours import agreed
-from privselect.mechanisms.told_apart import told_apart
-from privselect.pairs import Bracket, DominatingPair, pair_from_curve
-from privselect.pairs.compose import ACCURACY
+from privselect.mechanisms.neighbours import common_relation
+from privselect.pairs import Bracket, DominatingPair, pair_from_profile
 from privselect.pairs.discretize import LARGEST_LOSS
-from privselect.pairs.envelope import above_all, one_per_order
+from privselect.pairs.envelope import envelope, envelope_per_order
+from privselect.pairs.from_profile import distinct_indices
 from privselect.text_forms import register
 
 if TYPE_CHECKING:
@@ -24,17 +23,17 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-_PAST = 1e-12  # beyond the last loss and its rounding
+_PAST_LAST_LOSS = 1e-12  # larger than the rounding of the last loss
 
 
 def thm_gptr(release: tuple[float, float], test: tuple[float, float], failure: float) -> tuple[float, float]:
-    """One point of propose-test-release from one point of each part.
+    """Return one (epsilon, delta) of propose-test-release from one (epsilon, delta) of the release and one of the test.
 
-    Claim: a test that is ``(eh, dh)``-DP and passes bad proposals with chance at most d', and a release that is ``(e, d)``-DP wherever the
-    proposal is good, give ``(e + eh, dh + max(d, d'))``. The published statement has ``d + d'`` in place of the greater of the two; its
-    proof gives this: a data set is good or bad, never both.
+    Claim: let a test be ``(eh, dh)``-DP and pass bad proposals with probability at most d', and let a release be ``(e, d)``-DP whenever the
+    proposal is good. Together they are ``(e + eh, dh + max(d, d'))``-DP. The published statement has ``d + d'`` instead of the maximum.
+    Its proof gives the maximum: a data set is good or bad, never both.
 
-    Holds when the test passes bad proposals with chance at most d' on each data set. Label: thm:gptr.
+    Holds when the test passes bad proposals with probability at most d' on each data set. Label: thm:gptr.
     """
     epsilon, delta = check_number("epsilon", release[0], NON_NEGATIVE), check_number("delta", release[1], UNIT)
     test_epsilon, test_delta = check_number("epsilon", test[0], NON_NEGATIVE), check_number("delta", test[1], UNIT)
@@ -45,24 +44,26 @@ def thm_gptr(release: tuple[float, float], test: tuple[float, float], failure: f
 @register
 @dataclass(frozen=True, slots=True)
 class ProposeTestRelease(Mechanism):
-    """Propose, test in private, release only if the test passes ("no answer" otherwise).
+    """Propose, test privately, and release only if the test passes ("no answer" otherwise).
 
-    ``test`` is what the test's outcome leaks, ``target`` what the release leaks at most wherever the proposal is good for the data at
-    hand, ``failure`` the greatest chance d' of the test to go wrong. The whole curve, in place of one point of ``thm:gptr``:
+    ``test`` covers the outcome of the test. ``target`` covers the release whenever the proposal is good for the data. ``failure`` is an
+    upper bound d' on the probability that the test is wrong. The mechanism has the whole profile, while ``thm:gptr`` has one point:
 
-    - a fixed proposal, which a bad data set passes with chance at most d':
-      ``delta(e) = max(delta_{test, target}(e), d' + delta_test(e))``, where "test, target" is both released. Proof: on a good data set
-      it is the composition; on a bad one what is released counts for at most d', and "no answer" for what the test leaks.
-    - ``calibrated``: the test releases bounds, one after the other, of which one or more are wrong for the data with chance at most d' on
-      each data set; each bound and the release are fitted to the bounds before: ``delta(e) = d' + delta_{test, target}(e)``. Proof: stop
-      the runs on both data sets at the first bound that is wrong for the first of them. Until then every step leaks what is stated,
-      whatever came before, so the stopped runs are the composition; past that everything may leak, with chance at most d'. So what a
-      later bound leaks need hold only where those before it are right.
+    - Fixed proposal: a bad data set passes with probability at most d'.
+      Claim: ``delta(e) = max(delta_{test, target}(e), d' + delta_test(e))``, where "test, target" is the composition.
+      Proof: on a good data set the run is covered by the composition. On a bad one the release counts for at most d', and "no answer"
+      leaks what the test leaks.
+    - ``calibrated``: the test releases bounds one after the other. On each data set, any of them is wrong for the data with probability
+      at most d'. Each bound and the release may depend on the earlier bounds.
+      Claim: ``delta(e) = d' + delta_{test, target}(e)``.
+      Proof: stop the runs on both data sets at the first bound that is wrong for the first data set. Until then every step leaks what is
+      stated, whatever came before, so the stopped runs are the composition. Later steps may leak everything, but they happen with
+      probability at most d'. So the guarantee of a later bound is needed only if the earlier bounds are right.
 
-    Both are for e >= 0 and each order of the neighbours, which is all there is: the reverse pair at -e says what holds at e < 0.
+    Both claims are for e >= 0 and each order of the neighbours. This is sufficient: the reverse pair at -e gives the values at e < 0.
 
-    Holds when the target covers the release at every data set that is good (whose bounds hold) against each of its neighbours, in both
-    orders; the first of two neighbours decides. Label: **Propose-test-release**.
+    Holds when the target covers the release at every good data set (one whose bounds hold) against each of its neighbours, in both
+    orders. The first of two neighbours decides. Label: **Propose-test-release**.
     """
 
     text_name = "ptr"
@@ -78,25 +79,22 @@ class ProposeTestRelease(Mechanism):
                 raise ParameterError(f"`{name}` must be a mechanism such as gaussian(sigma=4), got {format_value(getattr(self, name))}")
         Mechanism.__post_init__(self)
         object.__setattr__(self, "calibrated", check_bool("calibrated", self.calibrated))
-        agreed((part.neighbours, part) for part in (self.test, self.target))
+        common_relation((part.neighbours, part) for part in (self.test, self.target))
 
     @property
     def neighbours(self) -> str:
-        """The one relation that both parts agree on."""
-        return agreed((part.neighbours, part) for part in (self.test, self.target))
+        """The neighbouring relation that both parts share."""
+        return common_relation((part.neighbours, part) for part in (self.test, self.target))
 
-    def _make_brackets(self) -> tuple[Bracket, ...]:
-        return self._make_brackets_within(ACCURACY)
-
-    def _make_brackets_within(self, accuracy: float) -> tuple[Bracket, ...]:
-        # No lower end: a test that is never wrong, or a release that leaks less, is covered as well.
+    def _make_brackets(self, accuracy: float, /) -> tuple[Bracket, ...]:
+        # No lower bound: the mechanism also covers a test that is never wrong and a release that leaks less.
         both = Composed((self.test, self.target)).brackets_within(accuracy)
         if self.calibrated:
-            return tuple(Bracket(_raised(bracket.upper, self.failure), (), bracket.direction) for bracket in both)
-        tests = one_per_order(self.test.brackets_within(accuracy))
+            return tuple(Bracket(_add_delta(bracket.upper, self.failure), (), bracket.direction) for bracket in both)
+        tests = envelope_per_order(self.test.brackets_within(accuracy))
         return tuple(
             Bracket(
-                above_all([bracket.upper, _raised((tests.get(bracket.direction) or tests["both"]).upper, self.failure)]),
+                envelope([bracket.upper, _add_delta((tests.get(bracket.direction) or tests["both"]).upper, self.failure)]),
                 (),
                 bracket.direction,
             )
@@ -104,10 +102,10 @@ class ProposeTestRelease(Mechanism):
         )
 
 
-def _raised(pair: DominatingPair, leak: float) -> DominatingPair:
-    """The pair whose hockey sticks are so much higher, at most 1."""
-    losses = np.concatenate([pair.losses, pair.losses[-1:] + _PAST, -pair.losses, -pair.losses[:1] + _PAST])
+def _add_delta(pair: DominatingPair, delta: float) -> DominatingPair:
+    """Return a pair whose hockey-stick divergences are larger by ``delta``, and at most 1."""
+    losses = np.concatenate([pair.losses, pair.losses[-1:] + _PAST_LAST_LOSS, -pair.losses, -pair.losses[:1] + _PAST_LAST_LOSS])
     knots = np.unique(np.concatenate([[0.0], losses[(losses > 0.0) & (losses <= LARGEST_LOSS)]]))
-    knots = knots[told_apart(knots)]
-    forward, backward = (np.minimum(side.hockey_stick(knots, side=1) + leak, 1.0) for side in (pair, pair.reverse))
-    return pair_from_curve(knots, forward, backward)
+    knots = knots[distinct_indices(knots)]
+    forward, backward = (np.minimum(side.hockey_stick(knots, side=1) + delta, 1.0) for side in (pair, pair.reverse))
+    return pair_from_profile(knots, forward, backward)

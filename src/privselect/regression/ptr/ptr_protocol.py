@@ -1,7 +1,7 @@
-"""Propose, test, release: the run, for whatever has a local sensitivity that can be tested in private.
+"""Run propose-test-release for any function whose local sensitivity can be tested privately.
 
-An instance says how its proposal is tested (:meth:`Proposal.propose`) and what is released if the test passes (:meth:`Proposal.release`).
-What it leaks follows (:attr:`Proposal.mechanism`).
+A subclass implements the test (:meth:`PTRProtocol.propose`) and the release (:meth:`PTRProtocol.release`). The mechanism that accounts for
+both follows (:attr:`PTRProtocol.mechanism`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from privselect.regression.ptr.propose_test_release import ProposeTestRelease
 
 if TYPE_CHECKING:
     from privselect.mechanisms import Mechanism
-    from privselect.regression.gaussian_sampler import Normals
+    from privselect.regression.noise_source import NoiseSource
 
 Data = TypeVar("Data")
 Plan = TypeVar("Plan")
@@ -23,20 +23,21 @@ Released = TypeVar("Released")
 
 @dataclass(frozen=True, slots=True)
 class NoAnswer:
-    """The outcome where the test does not pass. It holds nothing: why it did not pass is not known in public."""
+    """The outcome if the test does not pass. It holds nothing: the reason is not public."""
 
 
 NO_ANSWER = NoAnswer()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Proposal(ABC, Generic[Data, Plan, Released]):
-    """Something that proposes, tests in private and releases; a subclass sets ``calibrated`` by what its test does.
+class PTRProtocol(ABC, Generic[Data, Plan, Released]):
+    """Propose, test privately and release; a subclass sets ``calibrated`` according to what its test returns.
 
-    ``test`` is what the outcome of :meth:`propose` leaks, ``target`` what :meth:`release` leaks at most where the plan is right for the
-    data, ``failure`` the greatest chance, on any data, of a plan that is not. Where it is not ``calibrated``, the proposal is fixed: a
-    plan says no more than that the test has passed, and it is right or wrong for the data before any noise is drawn.
-    See :class:`ProposeTestRelease` for the proofs.
+    ``test`` covers the outcome of :meth:`propose`. ``target`` covers :meth:`release` whenever the plan is right for the data. ``failure``
+    is an upper bound on the probability, on any data, of a plan that is wrong.
+
+    Without ``calibrated`` the proposal is fixed: a plan only says that the test passed, and it is right or wrong for the data before any
+    noise is drawn. See :class:`ProposeTestRelease` for the proofs.
     """
 
     calibrated: ClassVar[bool] = False
@@ -46,26 +47,26 @@ class Proposal(ABC, Generic[Data, Plan, Released]):
     failure: float
 
     def __post_init__(self) -> None:
-        # Refused at once, not when it is accounted for; and a number is kept as the mechanism reads it.
+        # Building the mechanism here rejects invalid parameters early; it also normalises the number.
         object.__setattr__(self, "failure", self.mechanism.failure)
 
     @property
     def mechanism(self) -> ProposeTestRelease:
-        """What one answer leaks, "no answer" among them."""
+        """What one run leaks, including the outcome "no answer"."""
         return ProposeTestRelease(self.test, self.target, failure=self.failure, calibrated=self.calibrated)
 
     @abstractmethod
-    def propose(self, data: Data, source: Normals) -> Plan | None:
-        """The outcome of the private test: what may be released, and how; None for no answer. It may be made public."""
+    def propose(self, data: Data, source: NoiseSource) -> Plan | None:
+        """Run the private test and return what may be released, and how; None means no answer. The plan may be made public."""
 
     @abstractmethod
-    def release(self, data: Data, plan: Plan, source: Normals) -> Released:
-        """The release that the plan allows, with noise of its own: ``target`` must cover it where the plan is right for the data.
+    def release(self, data: Data, plan: Plan, source: NoiseSource) -> Released:
+        """Release what the plan allows, with fresh noise: ``target`` must cover it if the plan is right for the data.
 
-        It must not fail, nor answer in another form, where the plan is wrong: that would be seen without noise.
+        If the plan is wrong, this method must not fail and must not return another type: both would be visible without noise.
         """
 
-    def answer(self, data: Data, source: Normals) -> Released | NoAnswer:
-        """One run: what is released, or that there is no answer."""
+    def answer(self, data: Data, source: NoiseSource) -> Released | NoAnswer:
+        """Run the protocol once and return the release, or that there is no answer."""
         plan = self.propose(data, source)
         return NO_ANSWER if plan is None else self.release(data, plan, source)

@@ -1,4 +1,4 @@
-"""**Ratio**: the law of K moves every outcome's chances by at most one factor, the exact supremum of that factor."""
+"""**Ratio**: K changes the odds of every outcome by at most one factor; this module bounds the supremum of that factor."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privselect._util.validation import NON_NEGATIVE, check_array, check_number
+from privselect._util.safe_search import solve_epsilon
+from privselect._util.validation import NON_NEGATIVE, check_array
 from privselect.counts import Binomial, Poisson
-from privselect.counts.truncated_negative_binomial import Truncated
-from privselect.errors import NotCoveredError
-from privselect.selection.safe_search import greatest_along, solve_epsilon
+from privselect.counts.negative_binomial import TruncatedNegativeBinomial
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import ArrayLike, NDArray
 
     from privselect.counts.base import Count
@@ -21,36 +22,37 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-# log phi' is right to 1e-12, relative where it is large; expected() to less.
-_LOG_ROUNDING = 1e-12
+_LOG_ROUNDING = 1e-12  # relative error of log phi' where it is large; that of expected() is smaller
+_PATH_ROUNDING = 4e-12  # twice the error of two neighbouring values of log phi'
+_MAX_PIECES, _MAX_ROUNDS = 300_000, 40
 
 
 def log_ratio(pair: DominatingPair, count: Count) -> float:
-    """An upper bound on ``log sup_u phi'(1-u)/phi'(1-g(u))``: how much a mass u ranked above, seen as g(u), can shift the odds.
+    """Return an upper bound on ``log sup_u phi'(1-u)/phi'(1-g(u))``, the largest change of the log-odds of an outcome.
 
-    g is made of straight pieces. For an uncapped D(eta, gamma) and binomial, ``phi'(1-u)/phi'(1-v)`` is a power of a quotient of
-    linear functions, for a Poisson law the exponential of a linear one: along a piece it is monotone, so the supremum is at a
-    vertex and the bound is exact but for rounding. For any other law it is bounded piece by piece.
+    g is piecewise linear. For an uncapped D(eta, gamma) and for a binomial K, ``phi'(1-u)/phi'(1-v)`` is a power of a quotient of
+    linear functions; for a Poisson K it is the exponential of a linear function. Along a piece it is then monotone, so the
+    supremum is at a vertex and the bound is exact up to rounding. For any other K each piece is bounded separately.
     """
-    u, v = vertices(pair)
+    u, v = g_vertices(pair)
     top, bottom = count.log_dpgf(u), count.log_dpgf(v)
-    if count.cap is None and isinstance(count, (Truncated, Poisson, Binomial)):
+    if count.cap is None and isinstance(count, (TruncatedNegativeBinomial, Poisson, Binomial)):
         with np.errstate(invalid="ignore"):
             gap = top - bottom + _LOG_ROUNDING * (1.0 + np.abs(top) + np.abs(bottom))
-        # Where both chances are nil, at (1, 1), the quotient tends to its value at the vertex before.
+        # At (1, 1) both phi' may vanish: the quotient tends to its value at the previous vertex.
         return float(np.nanmax(gap))
     depth = np.abs(bottom[np.isfinite(bottom)]).max(initial=abs(float(top[0])))
-    return float(greatest_along(count.log_dpgf, (u, v)) + _LOG_ROUNDING * (1.0 + 2.0 * depth))
+    return float(max_along_path(count.log_dpgf, (u, v)) + _LOG_ROUNDING * (1.0 + 2.0 * depth))
 
 
 def ratio_delta(pair: DominatingPair, count: Count, epsilon: ArrayLike) -> Floats:
-    r"""An upper bound on the selection's hockey stick from one shift of the base's.
+    r"""Return an upper bound on the selection's hockey stick, from one shift of the base's.
 
     Claim: ``delta_A(e) <= m delta_{P||P'}(e - r)`` with ``r = log sup_u phi'(1-u)/phi'(1-g(u))``. For K ~ D(eta, gamma)
     this r is ``(eta+1) e*``, where ``delta_{P'||P}(e*) = gamma/(1-gamma) (exp(e*) - 1)``.
 
     Holds when the pair dominates the base mechanism in this order of the neighbours, the law of K is public and
-    independent of the data, and e >= 0 (so that the outcome of K = 0 adds nothing). Label: **Ratio**.
+    independent of the data, and e >= 0 (then the outcome of K = 0 adds nothing). Label: **Ratio**.
     """
     eps = check_array("epsilon", epsilon, NON_NEGATIVE)
     shifted = np.nextafter(eps - log_ratio(pair, count), -np.inf)
@@ -58,7 +60,7 @@ def ratio_delta(pair: DominatingPair, count: Count, epsilon: ArrayLike) -> Float
 
 
 def ratio_epsilon(pair: DominatingPair, count: Count, delta: float) -> float:
-    """The least epsilon with :func:`ratio_delta` at most delta."""
+    """Return the smallest epsilon with :func:`ratio_delta` at most delta."""
     shift = log_ratio(pair, count)
     if math.isinf(shift):
         return solve_epsilon(lambda _: float(ratio_delta(pair, count, 0.0)), delta)
@@ -70,38 +72,103 @@ def ratio_epsilon(pair: DominatingPair, count: Count, delta: float) -> float:
     return min(solve_epsilon(lambda e: mean * float(pair.hockey_stick(np.nextafter(e - shift, -np.inf), side=1)), delta), shifted)
 
 
-def pure_ratio_epsilon(epsilon: float, count: Count) -> float:
-    r"""**Ratio** for an epsilon-DP base, in closed form: the selection is pure DP with the epsilon returned.
-
-    With ``s = exp(e)/(1+exp(e))``:
-
-    - D(eta, gamma): ``e + (eta+1) log((exp(e) + gamma)/(1 + gamma exp(e)))``
-    - Poisson(m): ``e + m tanh(e/2)``
-    - Binomial(n, p): ``e + (n-1) log((1 - p + p s)/(1 - p s))``
-
-    Holds when every trial is epsilon-DP and the law of K is one of these, without a cap. Tight: randomised response attains it.
-    """
-    e = check_number("epsilon", epsilon, NON_NEGATIVE)
-    if count.cap is not None:
-        raise NotCoveredError(f"Ratio has no closed form for a capped law, got {count}")
-    if isinstance(count, Truncated):
-        log_gamma = math.log(count.resolved_gamma)
-        return e + (count.eta + 1.0) * float(np.logaddexp(e, log_gamma) - np.logaddexp(0.0, log_gamma + e))
-    if isinstance(count, Poisson):
-        return e + count.mean * math.tanh(0.5 * e)
-    if isinstance(count, Binomial):
-        low = 1.0 / (1.0 + math.exp(e)) if e < 700.0 else math.exp(-e)  # 1 - s, with its digits
-        return e + (count.n - 1) * (math.log1p(-count.p * low) - math.log(1.0 - count.p + count.p * low))
-    raise NotCoveredError(f"Ratio has a closed form for D(eta, gamma), Poisson and binomial laws only, got {count}")
-
-
-def vertices(pair: DominatingPair) -> tuple[Floats, Floats]:
-    """The vertices (u, g(u)) of g, u rounded down and g(u) up."""
+def g_vertices(pair: DominatingPair) -> tuple[Floats, Floats]:
+    """Return the vertices (u, g(u)) of g, with u rounded down and g(u) rounded up."""
     x, g = pair.low_nodes
     u = np.minimum(x * (1.0 - pair.relative_rounding), 1.0)
     v = np.minimum(g * (1.0 + pair.relative_rounding), 1.0)
     if pair.p_only == 0.0:
-        u[-1] = v[-1] = 1.0  # all the mass there is
+        u[-1] = v[-1] = 1.0  # the total mass is exactly 1
     else:
         v[-1] = 1.0
     return u, v
+
+
+# -- the maximum along a polygon -------------------------------------------------------------------------------------------
+
+
+def max_along_path(
+    log_weight: Callable[[Floats], Floats], path: tuple[Floats, Floats], *, gain: float = 1.0, cost: float = 1.0, tolerance: float = 1e-6
+) -> float:
+    r"""Return an upper bound on ``gain L(u) - cost L(v)`` along the polygon ``path`` of vertices (u, v), both ascending from 0 to 1.
+
+    L is ``log phi'(1-u)`` for some law of K, and gain >= cost >= 0. Each piece of the polygon is bounded separately. Pieces are
+    subdivided until the bounds are within ``tolerance`` of an attained value: see :func:`_piece_bounds`.
+
+    On a last piece that ends in (1, 1) with v >= u, the largest value is at its start. There ``1-v = c (1-u)`` with c <= 1, and L is
+    a convex increasing function of ``log(1-u)``, like the logarithm of any power series with nonnegative coefficients.
+    """
+    u, v = path
+    if len(u) > 1 and u[-1] >= 1.0 and v[-1] >= 1.0 and v[-2] >= u[-2]:
+        u, v = u[:-1], v[:-1]
+    top, bottom = log_weight(u), log_weight(v)
+    for remaining in range(_MAX_ROUNDS, -1, -1):
+        values = _difference(gain, top, cost, bottom)
+        bounds = _piece_bounds(_PathTerm(u, top, gain), _PathTerm(v, bottom, cost), values)
+        attained = values.max()
+        loose = np.flatnonzero(bounds > attained + tolerance)
+        if len(loose) == 0 or np.isposinf(attained) or len(u) > _MAX_PIECES or remaining == 0:
+            break
+        after = np.repeat(loose + 1, 3)
+        share = np.tile([0.25, 0.5, 0.75], len(loose))
+        new_u = u[after - 1] + share * (u[after] - u[after - 1])
+        new_v = v[after - 1] + share * (v[after] - v[after - 1])
+        u, v = np.insert(u, after, new_u), np.insert(v, after, new_v)
+        top, bottom = np.insert(top, after, log_weight(new_u)), np.insert(bottom, after, log_weight(new_v))
+    return float(max(attained, bounds.max(initial=-np.inf)))
+
+
+def _difference(gain: float, top: Floats, cost: float, bottom: Floats) -> Floats:
+    """Return ``gain top - cost bottom`` in the extended reals; minus infinity where ``top`` is, whatever ``bottom`` is."""
+    with np.errstate(invalid="ignore"):
+        value = gain * top - cost * bottom
+    return np.where(np.isneginf(top), -np.inf, value)
+
+
+class _PathTerm:
+    """One of the two terms, ``factor * L``, at the vertices, with bounds on how fast it falls inside each piece."""
+
+    def __init__(self, positions: Floats, log_weights: Floats, factor: float) -> None:
+        self.positions, self.factor = positions, factor
+        self.values = factor * log_weights
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            step, left = np.diff(positions), 1.0 - positions
+            fall, run = self.values[:-1] - self.values[1:], np.log1p(step / left[1:])
+            noise = factor * _PATH_ROUNDING * (1.0 + np.abs(log_weights[1:]))
+            # L is convex in log(1-u): its slope inside a piece is at most that of the chord before, at least that of the chord after.
+            steepest = _last_finite((fall + noise) / run, np.inf)
+            flattest = _last_finite(((fall - noise) / run)[::-1], 0.0)[::-1]
+            largest = np.where(step > 0.0, steepest * step / left[1:], 0.0)
+            smallest = np.where(step > 0.0, np.maximum(flattest, 0.0) * step / left[:-1], 0.0)
+        # The rate of fall inside a piece, per length of the piece, is between these two.
+        self.max_fall = np.where(np.isnan(largest), np.inf, largest)
+        self.min_fall = np.where(np.isnan(smallest), 0.0, smallest)
+
+
+def _last_finite(slopes: Floats, first: float) -> Floats:
+    """Return the previous finite entry for each entry; entries of zero-length pieces are not finite and are skipped."""
+    known = np.where(np.isfinite(slopes), np.arange(1, len(slopes) + 1), 0)
+    before = np.concatenate([[0], np.maximum.accumulate(known)])[: len(slopes)]
+    return np.asarray(np.concatenate([[first], slopes])[before])
+
+
+def _piece_bounds(top: _PathTerm, bottom: _PathTerm, values: Floats) -> Floats:
+    """Return an upper bound on top minus bottom inside each piece: the minimum of four bounds.
+
+    1. Both terms fall along a piece: the value is at most top at its start minus bottom at its end.
+    2. It is at most the value at the start plus the largest amount by which bottom falls more than top.
+    3. It is at most the value at the end plus the largest amount by which top falls more than bottom.
+    4. If v <= u, then ``cost (L(u) - L(v)) <= 0``.
+
+    Bounds 2 and 3 are of second order in the piece where it matters.
+    """
+    crude = _difference(1.0, top.values[:-1], 1.0, bottom.values[1:])
+    with np.errstate(invalid="ignore"):
+        from_start = values[:-1] + np.maximum(bottom.max_fall - top.min_fall, 0.0)
+        from_end = values[1:] + np.maximum(top.max_fall - bottom.min_fall, 0.0)
+        excess = (1.0 - bottom.factor / top.factor) * top.values[:-1]
+    from_end = np.where(np.isneginf(values[1:]), np.inf, from_end)
+    behind = bottom.positions <= top.positions
+    ordered = np.where(behind[:-1] & behind[1:], excess, np.inf)
+    # fmin ignores NaN: a piece that starts where phi' vanishes has no value, and its bound is minus infinity.
+    return np.asarray(np.fmin(np.fmin(crude, from_start), np.fmin(from_end, ordered)))

@@ -1,1 +1,1 @@
-"""The Exact bound: mesh, rows and score orders."""
+"""The Exact bound: mesh, rows, score orders and the accountant."""

@@ -4,14 +4,14 @@ In the notation of the theorem, an outcome at depth y of the counted set, with m
 
     F(x, y) = w(x + y) - c w(g(x) + k(y)),      w(u) = phi'(1-u)/m,   c = e^epsilon k'(y),
 
-per unit of y (times m). :class:`Field` holds a mesh of the (x, y) plane and bounds F on each of its cells from both sides:
+per unit of y (times m). :class:`Mesh` holds a mesh of the (x, y) plane and bounds F on each of its cells from both sides:
 
-- *above*: w is convex, so over a cell w(x+y) lies below its bilinear chord; g is concave, so w(g(x)+k(y)) is convex in
+- *above*: w is convex, so over a cell w(x+y) lies below its bilinear chord. g is concave, so w(g(x)+k(y)) is convex in
   (x, k) and lies above any of its tangent planes. The difference of a chord and a tangent plane is linear in x for fixed y, so
-  its greatest value over the cell is at one of the two ends. Both errors are of second order in the cell.
+  its maximum over the cell is at one of the two nodes. Both errors are of second order in the cell.
 - *below*: F itself at any point.
 
-The mesh is refined where the two differ (:meth:`Field.adapt`). That is an optimisation only: on any mesh both bounds hold.
+The mesh is refined where the two differ (:meth:`Mesh.refine_for`). Refinement only affects tightness: both bounds hold on any mesh.
 """
 
 from __future__ import annotations
@@ -23,10 +23,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from privselect.selection.bounds.ratio import log_ratio
-from privselect.selection.exact.mesh_nodes import Nodes, both_scales
-from privselect.selection.exact.mesh_rows import Rows, Table
-from privselect.selection.exact.pgf_weight import Weight
-from privselect.selection.exact.tail_cutoff import LARGEST_LOG, Tail
+from privselect.selection.exact.mesh_rows import MeshRows, RowTable
+from privselect.selection.exact.weight_bounds import MAX_LOG_C, MeshNodes, TailBounds, Weight, nodes_on_both_scales
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -38,297 +36,302 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
-    Sheets = tuple[Floats, Floats, Floats, Floats]  # gains and costs at the start and the end of blocks, node by node
+    GainsAndCosts = tuple[Floats, Floats, Floats, Floats]  # gains and costs at the start and the end of blocks, node by node
 
 TOLERANCE = 2e-3  # relative, in delta: about a twentieth of it in epsilon
 _TINY = 1e-300
-_CHUNK = 400_000  # numbers in a table: a few dozen of them are held at a time
-_ROUNDS = 10
-_FEW = 64
-_LONG = 0.2  # of a block: a piece longer than this is judged with care
-_MOST_PARTS = 16  # a cell is cut into at a time
-_BY_LOG, _BY_SHARE = np.linspace(0.0, 1.0, 12), np.linspace(0.1, 0.95, 10)  # where the mesh is judged
-_SHARE = 0.1  # of the allowed loss, to each e-fold of y
-_MOST_NODES, _MOST_BLOCKS = 2400, 1800  # past these the mesh stays as it is: looser, never wrong
+_TABLE_SIZE = 400_000  # entries of a table; a few dozen tables of this size are in memory at a time
+_MAX_ROUNDS = 10
+_MAX_VERTEX_NODES = 64
+_LONG_PIECE = 0.2  # of a block: a longer piece is judged at three points
+_MAX_PARTS = 16  # a cell is divided into at most this many parts per round
+_LOG_SAMPLES, _LINEAR_SAMPLES = np.linspace(0.0, 1.0, 12), np.linspace(0.1, 0.95, 10)  # depths at which the mesh is judged
+_SHARE = 0.1  # of the allowed loss, for each e-fold of y
+_MAX_NODES, _MAX_BLOCKS = 2400, 1800  # a mesh of this size is not refined further: looser, never wrong
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
-    """Pieces ``first`` to ``last``, and a bound on the integral of F over all later ones."""
+class PieceRange:
+    """Pieces ``first`` to ``last``, and a bound on the integral of F over all later pieces."""
 
     first: int
     last: int
-    rest: float
+    tail_bound: float
 
 
-class Field:
-    """F over a mesh: nodes in x, blocks in y; the y-pieces are the pair's outcomes cut at the block ends."""
+class Mesh:
+    """F over a mesh: nodes in x, blocks in y; the y-pieces are the pair's outcomes, cut at the block edges."""
 
-    def __init__(self, pair: DominatingPair, count: Count, *, tolerance: float = TOLERANCE, mesh_of: Field | None = None) -> None:
+    def __init__(self, pair: DominatingPair, count: Count, *, tolerance: float = TOLERANCE, start_from: Mesh | None = None) -> None:
         self.pair, self.tolerance = pair, tolerance
-        self._adapted: tuple[float, float, float] | None = None  # epsilon, its reach, negligible share of y
-        self._delta_there = math.nan  # what was found there; none compares with it
+        self._refined_for: tuple[float, float, float] | None = None  # epsilon, the distance up to which it is valid, negligible share of y
+        self._delta_there = math.nan  # delta found at that epsilon; NaN never compares as close
         self.weight = Weight(count, pair.relative_rounding)
-        self._tail = Tail(pair, self.weight)
-        if mesh_of is not None:
-            # Both bounds hold on any mesh: one that was found for a pair close to this one does.
-            self._first_ends, self._first_nodes = mesh_of.ends, mesh_of.nodes.x
-            self._adapted, self._delta_there = mesh_of._adapted, mesh_of._delta_there  # noqa: SLF001
-            self.log_ratio: float = mesh_of.log_ratio
+        self._tail = TailBounds(pair, self.weight)
+        if start_from is not None:
+            # The bounds hold on any mesh: take the one that was refined for a similar pair.
+            self._initial_edges, self._initial_nodes = start_from.block_edges, start_from.nodes.x
+            self._refined_for, self._delta_there = start_from._refined_for, start_from._delta_there  # noqa: SLF001
+            self.log_ratio: float = start_from.log_ratio
         else:
             self.log_ratio = log_ratio(pair, count)
-            coarse = self.weight.decline(0.45)
+            coarse = self.weight.equal_declines(0.45)
             x = pair.low_nodes[0]
-            vertices = x if len(x) <= _FEW else x[:0]  # with few outcomes, the corners of g are where the best places are
-            self._first_ends = coarse
-            self._first_nodes = np.concatenate([both_scales(pair, coarse), np.minimum(vertices, 1.0)])
-        self._sheets: dict[tuple[str, int], Sheets] = {}
-        self._start_over()
+            vertices = x if len(x) <= _MAX_VERTEX_NODES else x[:0]  # with few outcomes, the best x are at vertices of g
+            self._initial_edges = coarse
+            self._initial_nodes = np.concatenate([nodes_on_both_scales(pair, coarse), np.minimum(vertices, 1.0)])
+        self._cache: dict[tuple[str, int], GainsAndCosts] = {}
+        self._restore_initial_mesh()
 
-    def _start_over(self) -> None:
-        self._set_blocks(self._first_ends)
-        self._set_nodes(self._first_nodes)
+    def _restore_initial_mesh(self) -> None:
+        self._set_blocks(self._initial_edges)
+        self._set_nodes(self._initial_nodes)
 
     # -- the mesh ----------------------------------------------------------------------------------------------------
 
-    def _set_blocks(self, ends: Floats) -> None:
-        self.ends = np.unique(np.concatenate([[0.0], ends, [1.0]]))
-        self.ends_k = self.pair.k(self.ends)
+    def _set_blocks(self, edges: Floats) -> None:
+        self.block_edges = np.unique(np.concatenate([[0.0], edges, [1.0]]))
+        self.block_edges_k = self.pair.k(self.block_edges)
         y, k = self.pair.high_nodes
-        self.y = np.unique(np.concatenate([np.minimum(y, 1.0), self.ends[self.ends < y[-1]]]))
+        self.y = np.unique(np.concatenate([np.minimum(y, 1.0), self.block_edges[self.block_edges < y[-1]]]))
         self.k = np.interp(self.y, y, k)
         outcome = np.searchsorted(y, self.y[:-1], side="right") - 1
         with np.errstate(divide="ignore"):
             log_slopes = np.concatenate([[-np.inf], -self.pair.losses[::-1]])
         self.log_slope = log_slopes[np.minimum(outcome, len(log_slopes) - 1)]
-        self.block = np.searchsorted(self.ends, self.y[:-1], side="right") - 1
-        self._sheets.clear()
+        self.block = np.searchsorted(self.block_edges, self.y[:-1], side="right") - 1
+        self._cache.clear()
 
     def _set_nodes(self, x: Floats) -> None:
-        self.nodes = Nodes(self.pair, self.weight, x)
-        self._sheets.clear()
+        self.nodes = MeshNodes(self.pair, self.weight, x)
+        self._cache.clear()
 
-    # -- reading it --------------------------------------------------------------------------------------------------
+    # -- evaluation --------------------------------------------------------------------------------------------------
 
     @property
-    def log_limit(self) -> float:
-        """F(x, y) > 0 needs log c below it, as g(x) + k(y) <= g(x + y); with room for the rounding of the losses."""
+    def max_log_c(self) -> float:
+        """F(x, y) > 0 needs log c below this value, because g(x) + k(y) <= g(x + y); includes the rounding of the losses."""
         return self.log_ratio + 1e-9
 
-    def _countable(self, epsilon: float) -> int:
-        return int(np.searchsorted(self.log_slope, self.log_limit - epsilon))
+    def _countable_pieces(self, epsilon: float) -> int:
+        return int(np.searchsorted(self.log_slope, self.max_log_c - epsilon))
 
-    def span(self, epsilon: float, negligible: float) -> Span:
-        """The pieces that matter; what lies deeper in the tail, or further down, adds at most about ``negligible`` on each side.
+    def relevant_pieces(self, epsilon: float, negligible: float) -> PieceRange:
+        """Return the pieces that matter; the pieces before and after them add at most about ``negligible`` each.
 
-        Deeper pieces are charged as if their loss were infinite. Beyond the greatest ratio of the two weights F is never positive,
-        and a little before that it hardly adds anything.
+        Pieces of smaller y are charged as if their loss were infinite. F is not positive beyond the maximum ratio of the two weights,
+        and adds little just before it.
         """
-        last = self._countable(epsilon)
+        last = self._countable_pieces(epsilon)
         if last == 0:
-            return Span(0, 0, 0.0)
-        depth, rest = self._tail.cut(epsilon, float(self.y[last]), negligible)
+            return PieceRange(0, 0, 0.0)
+        depth, tail_bound = self._tail.cutoff(epsilon, float(self.y[last]), negligible)
         last = max(min(int(np.searchsorted(self.y, depth, side="left")), last), 1)
         first = min(int(np.searchsorted(self.y, negligible, side="right")) - 1, last - 1)
-        return Span(max(first, 0), last, rest)
+        return PieceRange(max(first, 0), last, tail_bound)
 
-    def chunks(self, epsilon: float, span: Span) -> Iterator[Rows]:
-        """The span's pieces with all that the bounds need, a stretch at a time: tables stay small."""
-        size = max(_CHUNK // len(self.nodes.x), 64)
-        for start in range(span.first, span.last, size):
-            yield self._rows_at(epsilon, np.arange(start, min(start + size, span.last)))
+    def row_batches(self, epsilon: float, pieces: PieceRange) -> Iterator[MeshRows]:
+        """Yield the pieces as rows, in batches that keep tables small."""
+        size = max(_TABLE_SIZE // len(self.nodes.x), 64)
+        for start in range(pieces.first, pieces.last, size):
+            yield self._rows(epsilon, np.arange(start, min(start + size, pieces.last)))
 
-    def _rows_at(self, epsilon: float, pieces: Indices) -> Rows:
+    def _rows(self, epsilon: float, pieces: Indices) -> MeshRows:
         of_piece = self.block[pieces]
         new = np.concatenate([[True], of_piece[1:] > of_piece[:-1]])
         blocks, block = of_piece[new], np.cumsum(new) - 1
         y0, y1, k0, k1 = self.y[pieces], self.y[pieces + 1], self.k[pieces], self.k[pieces + 1]
-        start, span = self.ends[blocks][block], np.diff(self.ends)[blocks][block]
-        k_start, k_span = self.ends_k[blocks][block], np.diff(self.ends_k)[blocks][block]
+        start, span = self.block_edges[blocks][block], np.diff(self.block_edges)[blocks][block]
+        k_start, k_span = self.block_edges_k[blocks][block], np.diff(self.block_edges_k)[blocks][block]
         t0, t1 = (np.clip((y - start) / span, 0.0, 1.0) for y in (y0, y1))
         s0, s1 = (np.clip((k - k_start) / np.maximum(k_span, _TINY), 0.0, 1.0) for k in (k0, k1))
-        c = np.exp(np.minimum(epsilon + self.log_slope[pieces], LARGEST_LOG))
-        return Rows(y0, y1, k0, k1, c, block, blocks, t0, t1, s0, s1)
+        c = np.exp(np.minimum(epsilon + self.log_slope[pieces], MAX_LOG_C))
+        return MeshRows(y0, y1, k0, k1, c, block, blocks, t0, t1, s0, s1)
 
-    def above(self, rows: Rows) -> Table:
-        """Upper bounds on F over each row, node by node."""
-        return Table(rows, *self._kept(self._above, rows.blocks))
+    def upper_table(self, rows: MeshRows) -> RowTable:
+        """Return upper bounds on F over each row, node by node."""
+        return RowTable(rows, *self._cached(self._upper_values, rows.blocks))
 
-    def estimate(self, rows: Rows) -> Table:
-        """F itself at the nodes, but for the interpolation in y: for choosing orders, never for bounds."""
-        return Table(rows, *self._kept(self._estimate, rows.blocks))
+    def estimate_table(self, rows: MeshRows) -> RowTable:
+        """Return F itself at the nodes, interpolated in y: for choosing score orders, never for bounds."""
+        return RowTable(rows, *self._cached(self._estimated_values, rows.blocks))
 
-    def _above(self, blocks: Indices) -> Sheets:
-        cost0, cost1 = self.nodes.tangents(self.ends_k[blocks], self.ends_k[blocks + 1])
-        return *_at_both_ends(lambda ends: self.nodes.gains(self.ends[ends]), blocks), cost0, cost1
+    def _upper_values(self, blocks: Indices) -> GainsAndCosts:
+        cost0, cost1 = self.nodes.tangents(self.block_edges_k[blocks], self.block_edges_k[blocks + 1])
+        return *_at_block_ends(lambda edges: self.nodes.gains(self.block_edges[edges]), blocks), cost0, cost1
 
-    def _estimate(self, blocks: Indices) -> Sheets:
-        gains = _at_both_ends(lambda ends: self.weight.at(self.nodes.x + self.ends[ends, None]), blocks)
-        return *gains, *_at_both_ends(lambda ends: self.weight.at(self.nodes.g + self.ends_k[ends, None]), blocks)
+    def _estimated_values(self, blocks: Indices) -> GainsAndCosts:
+        gains = _at_block_ends(lambda edges: self.weight.at(self.nodes.x + self.block_edges[edges, None]), blocks)
+        return *gains, *_at_block_ends(lambda edges: self.weight.at(self.nodes.g + self.block_edges_k[edges, None]), blocks)
 
-    def _kept(self, make: Callable[[Indices], Sheets], blocks: Indices) -> Sheets:
-        """Gains and costs know nothing of epsilon: a search takes those of a run of blocks from its first step."""
-        key = make.__name__, int(blocks[0])
-        if key not in self._sheets or len(self._sheets[key][0]) < len(blocks):
-            self._sheets[key] = make(blocks)
-        gain0, gain1, cost0, cost1 = self._sheets[key]
+    def _cached(self, compute: Callable[[Indices], GainsAndCosts], blocks: Indices) -> GainsAndCosts:
+        """Return the values for a run of blocks, computed once: gains and costs do not depend on epsilon."""
+        key = compute.__name__, int(blocks[0])
+        if key not in self._cache or len(self._cache[key][0]) < len(blocks):
+            self._cache[key] = compute(blocks)
+        gain0, gain1, cost0, cost1 = self._cache[key]
         size = len(blocks)
         return gain0[:size], gain1[:size], cost0[:size], cost1[:size]
 
-    def forget(self) -> None:
-        """Give back the memory of what was kept; the mesh stays."""
-        self._sheets.clear()
+    def clear_cache(self) -> None:
+        """Free the memory of cached values; the mesh is kept."""
+        self._cache.clear()
 
-    # -- refining it -------------------------------------------------------------------------------------------------
+    # -- refinement --------------------------------------------------------------------------------------------------
 
-    def adapt(self, epsilon: float) -> Span:
-        """Refine for this epsilon; the pieces that matter at it."""
-        if self._adapted is not None and abs(epsilon - self._adapted[0]) < self._adapted[1]:
-            return self.span(epsilon, self._adapted[2])
-        if self._adapted is not None:
-            self._start_over()  # a mesh made for another place is fine where it does not matter here
-        negligible = 1e-6 * float(self.y[self._countable(epsilon)])
-        for _ in range(_ROUNDS):
-            span = self.span(epsilon, negligible)
-            if span.last == 0:
-                return span
-            sample = self._sample(span)
-            rows = self._rows_at(epsilon, sample)
+    def refine_for(self, epsilon: float) -> PieceRange:
+        """Refine the mesh for this epsilon and return the pieces that matter for it."""
+        if self._refined_for is not None and abs(epsilon - self._refined_for[0]) < self._refined_for[1]:
+            return self.relevant_pieces(epsilon, self._refined_for[2])
+        if self._refined_for is not None:
+            self._restore_initial_mesh()  # a mesh for a distant epsilon is fine in the wrong places
+        negligible = 1e-6 * float(self.y[self._countable_pieces(epsilon)])
+        for _ in range(_MAX_ROUNDS):
+            pieces = self.relevant_pieces(epsilon, negligible)
+            if pieces.last == 0:
+                return pieces
+            sample = self._sample_pieces(pieces)
+            rows = self._rows(epsilon, sample)
             y = 0.5 * (rows.y0 + rows.y1)
-            # A long piece may count in its first part only: judge it by its mean, and its best places by its start.
-            long = bool((rows.t1 - rows.t0).max() > _LONG)
-            place, k = (rows.y0, rows.k0) if long else (y, 0.5 * (rows.k0 + rows.k1))
-            bounds, at_place = self._at_points(rows, place, k)
-            true = self._means(rows, at_place) if long else at_place
-            total = _total(true, rows, whole=len(sample) == span.last - span.first)
-            # An error at y weighs y times itself: spread what may be lost evenly over the logarithm of y.
+            # A long piece may count in its first part only: judge it by its mean, and its best x by its start.
+            long = bool((rows.t1 - rows.t0).max() > _LONG_PIECE)
+            at_y, k = (rows.y0, rows.k0) if long else (y, 0.5 * (rows.k0 + rows.k1))
+            bounds, at_point = self._bounds_and_maxima(rows, at_y, k)
+            true = self._row_means(rows, at_point) if long else at_point
+            total = _integral(true, rows, complete=len(sample) == pieces.last - pieces.first)
+            # An error at y is weighted by y: distribute the allowed loss evenly over log y.
             allowed = self.tolerance * np.maximum(true, _SHARE * total / y)
-            in_x = np.maximum(bounds.max(axis=1), 0.0) - at_place
-            excess = (Table(rows, *self._above(rows.blocks)).best().mean() - true - in_x) / np.maximum(allowed, _TINY)
-            widths = np.diff(self.ends)[rows.blocks][rows.block]
-            refined = self._refine_nodes(bounds, at_place, self.tolerance * np.maximum(at_place, _SHARE * total / y))
+            in_x = np.maximum(bounds.max(axis=1), 0.0) - at_point
+            excess = (RowTable(rows, *self._upper_values(rows.blocks)).maxima().mean() - true - in_x) / np.maximum(allowed, _TINY)
+            widths = np.diff(self.block_edges)[rows.blocks][rows.block]
+            refined = self._refine_nodes(bounds, at_point, self.tolerance * np.maximum(at_point, _SHARE * total / y))
             refined = max(refined, self._refine_blocks(y, widths, excess))
-            # What a second-order rule has cut is fine enough, unless it was cut as far as a round may; long pieces are judged again.
+            # A second-order estimate suffices after one division, unless it hit the limit of a round. Long pieces are judged again.
             changed = refined > (0 if long else 1)
             if total == 0.0 and negligible > _TINY:
-                negligible, changed = max(1e-30 * negligible, _TINY), True  # nothing counts yet: look deeper into the tail
+                negligible, changed = max(1e-30 * negligible, _TINY), True  # no piece counts yet: look deeper into the tail
             elif negligible > 0.1 * self.tolerance * total > 0.0:
                 negligible, changed = 0.03 * self.tolerance * total, True
             if not changed:
                 break
-        # Nearby the same mesh does: a search for epsilon need not judge it at every step.
-        self._adapted = (epsilon, 0.02 * epsilon, negligible)
-        return self.span(epsilon, negligible)
+        # A search for epsilon reuses the mesh at nearby epsilons.
+        self._refined_for = (epsilon, 0.02 * epsilon, negligible)
+        return self.relevant_pieces(epsilon, negligible)
 
-    def on_a_fit_mesh(self, delta: Callable[[float], float], epsilon: float) -> float:
-        """``delta(epsilon)``; where the mesh was made at another epsilon and delta is another by much, once more on a new one."""
-        value = delta(epsilon)
-        if self._adapted is None or self._adapted[0] == epsilon:
-            self._delta_there = value
-        elif not 0.75 * self._delta_there <= value <= 1.33 * self._delta_there:
-            self._adapted = None
-            self._start_over()
-            self._delta_there = value = delta(epsilon)
-        return value
+    def is_stale(self, epsilon: float, delta: float) -> bool:
+        """Return whether the mesh was refined for another epsilon at which delta was very different."""
+        if self._refined_for is None or self._refined_for[0] == epsilon:
+            return False
+        return not 0.75 * self._delta_there <= delta <= 1.33 * self._delta_there
 
-    def _at_points(self, rows: Rows, y: Floats, k: Floats) -> tuple[Floats, Floats]:
-        """At one point of each row: the bound node by node with a block of no height, and the greatest F at the nodes."""
-        # Less the outward rounding, and a little more: no mesh, however fine, gets below that.
+    def discard_refinement(self) -> None:
+        """Restore the initial mesh; the next call of :meth:`refine_for` starts from it."""
+        self._refined_for = None
+        self._restore_initial_mesh()
+
+    def record_delta(self, epsilon: float, delta: float) -> None:
+        """Remember delta if the mesh was refined for exactly this epsilon."""
+        if self._refined_for is None or self._refined_for[0] == epsilon:
+            self._delta_there = delta
+
+    def _bounds_and_maxima(self, rows: MeshRows, y: Floats, k: Floats) -> tuple[Floats, Floats]:
+        """Return, at one point of each row, the bound at each node for a block of height 0, and the maximum of F over the nodes."""
+        # Subtract slightly more than the outward rounding: no mesh, however fine, gets below the rounding.
         gain = self.nodes.gains(y) * (1.0 - 1e-10)
         true = (gain - rows.c[:, None] * self.weight.below(self.nodes.g + k[:, None])).max(axis=1)
         return gain - rows.c[:, None] * self.nodes.tangents(k, k)[0], np.maximum(true, 0.0)
 
-    def _means(self, rows: Rows, at_start: Floats) -> Floats:
-        middle = self._at_points(rows, 0.5 * (rows.y0 + rows.y1), 0.5 * (rows.k0 + rows.k1))[1]
-        return np.asarray((at_start + 4.0 * middle + self._at_points(rows, rows.y1, rows.k1)[1]) / 6.0)
+    def _row_means(self, rows: MeshRows, at_start: Floats) -> Floats:
+        middle = self._bounds_and_maxima(rows, 0.5 * (rows.y0 + rows.y1), 0.5 * (rows.k0 + rows.k1))[1]
+        return np.asarray((at_start + 4.0 * middle + self._bounds_and_maxima(rows, rows.y1, rows.k1)[1]) / 6.0)
 
-    def rough_delta(self, epsilon: float) -> float:
-        """About delta, from a few pieces on the mesh as it is: a cheap first guess for a search."""
-        span = self.span(epsilon, 1e-6 * float(self.y[self._countable(epsilon)]))
-        if span.last == 0:
+    def estimate_delta(self, epsilon: float) -> float:
+        """Estimate delta from a few pieces on the current mesh: a cheap first guess for a search."""
+        pieces = self.relevant_pieces(epsilon, 1e-6 * float(self.y[self._countable_pieces(epsilon)]))
+        if pieces.last == 0:
             return 0.0
-        sample = self._sample(span)
-        rows = self._rows_at(epsilon, sample)
-        true = np.maximum(Table(rows, *self._estimate(rows.blocks)).best_start()[0], 0.0)
-        return self.weight.scale * _total(true, rows, whole=len(sample) == span.last - span.first)
+        sample = self._sample_pieces(pieces)
+        rows = self._rows(epsilon, sample)
+        true = np.maximum(RowTable(rows, *self._estimated_values(rows.blocks)).start_maxima()[0], 0.0)
+        return self.weight.scale * _integral(true, rows, complete=len(sample) == pieces.last - pieces.first)
 
-    def _sample(self, span: Span) -> Indices:
-        """Pieces to judge the mesh by: spread over the logarithm of y, over y near its end, and over the losses."""
-        low, high = max(float(self.y[span.first + 1]), _TINY), float(self.y[span.last])
-        depths = np.concatenate([high * (low / high) ** _BY_LOG, high * _BY_SHARE])
+    def _sample_pieces(self, pieces: PieceRange) -> Indices:
+        """Return the pieces by which the mesh is judged: spread over log y, over y near its end, and over the losses."""
+        low, high = max(float(self.y[pieces.first + 1]), _TINY), float(self.y[pieces.last])
+        depths = np.concatenate([high * (low / high) ** _LOG_SAMPLES, high * _LINEAR_SAMPLES])
         by_mass = np.searchsorted(self.y, depths, side="left") - 1
-        by_loss = np.linspace(span.first, span.last - 1, 6)
-        return np.unique(np.clip(np.concatenate([by_mass, by_loss]), span.first, span.last - 1).astype(np.intp))
+        by_loss = np.linspace(pieces.first, pieces.last - 1, 6)
+        return np.unique(np.clip(np.concatenate([by_mass, by_loss]), pieces.first, pieces.last - 1).astype(np.intp))
 
     def _refine_nodes(self, bounds: Floats, true: Floats, allowed: Floats) -> int:
-        """Split cells where the bound is too loose: 0 if there was none, 2 if some were cut as far as a round may, 1 otherwise."""
+        """Divide cells where the bound is too loose; return 0 if there were none, 2 if a cell hit the limit of a round, else 1."""
         best = bounds.argmax(axis=1)
         x = self.nodes.x
         cells = np.diff(x)
-        parts = _parts((bounds[np.arange(len(best)), best] - true) / np.maximum(allowed, _TINY))
-        # The best place wanders with y: between the places of two sampled rows the mesh must be as fine as at them.
-        place, first = np.unique(x[best], return_index=True)
+        parts = _part_counts((bounds[np.arange(len(best)), best] - true) / np.maximum(allowed, _TINY))
+        # The best x moves with y: between the best x of two sampled rows the mesh must be as fine as at them.
+        best_x, first = np.unique(x[best], return_index=True)
         width = np.maximum(cells[np.minimum(best, len(cells) - 1)], cells[np.maximum(best - 1, 0)])
-        split = _splits(x, place, (width / parts)[first])
+        split = _splits(x, best_x, (width / parts)[first])
         loose = np.any(bounds > (true + allowed)[:, None], axis=0)
-        split = _affordable(np.maximum(split, np.where(loose[1:] | loose[:-1], 4, 1)), _MOST_NODES)
+        split = _limit_cells(np.maximum(split, np.where(loose[1:] | loose[:-1], 4, 1)), _MAX_NODES)
         if (split == 1).all():
             return 0
-        self._set_nodes(_divided(x, split))
-        return 1 + int((parts == _MOST_PARTS).any())
+        self._set_nodes(_subdivide(x, split))
+        return 1 + int((parts == _MAX_PARTS).any())
 
     def _refine_blocks(self, y: Floats, width: Floats, excess: Floats) -> int:
-        parts = _parts(excess)
+        parts = _part_counts(excess)
         if not (parts > 1).any():
             return 0
-        split = _affordable(_splits(self.ends, y, width / parts), _MOST_BLOCKS)
+        split = _limit_cells(_splits(self.block_edges, y, width / parts), _MAX_BLOCKS)
         if (split == 1).all():
             return 0
-        self._set_blocks(_divided(self.ends, split))
-        return 1 + int((parts == _MOST_PARTS).any())
+        self._set_blocks(_subdivide(self.block_edges, split))
+        return 1 + int((parts == _MAX_PARTS).any())
 
 
-def _at_both_ends(make: Callable[[Indices], Floats], blocks: Indices) -> tuple[Floats, Floats]:
-    """What ``make`` gives for the first and the second end of each block, computed once where two blocks meet."""
+def _at_block_ends(compute: Callable[[Indices], Floats], blocks: Indices) -> tuple[Floats, Floats]:
+    """Return ``compute`` at the first and the last edge of each block, evaluated once where two blocks meet."""
     first, last = int(blocks[0]), int(blocks[-1])
     if last - first + 1 == len(blocks):
-        made = make(np.arange(first, last + 2))
-        return made[:-1], made[1:]
-    ends = np.unique(np.concatenate([blocks, blocks + 1]))
-    made, start = make(ends), np.searchsorted(ends, blocks)
-    return made[start], made[start + 1]
+        values = compute(np.arange(first, last + 2))
+        return values[:-1], values[1:]
+    edges = np.unique(np.concatenate([blocks, blocks + 1]))
+    values, start = compute(edges), np.searchsorted(edges, blocks)
+    return values[start], values[start + 1]
 
 
-def _total(values: Floats, rows: Rows, *, whole: bool) -> float:
-    """The integral over y of what has these values on the rows, which are all there are or a sample."""
+def _integral(values: Floats, rows: MeshRows, *, complete: bool) -> float:
+    """Return the integral over y of a function with these values on the rows, which are all rows or a sample."""
     y = 0.5 * (rows.y0 + rows.y1)
-    return float(values @ rows.width) if whole else float(np.trapezoid(values * y, np.log(y)))
+    return float(values @ rows.width) if complete else float(np.trapezoid(values * y, np.log(y)))
 
 
-def _parts(excess: Floats) -> Floats:
+def _part_counts(excess: Floats) -> Floats:
     # The excess is of second order in the cell: to bring it to 1, the cell must shrink by its square root.
-    return np.ceil(np.sqrt(np.clip(excess, 1.0, _MOST_PARTS**2)))
+    return np.ceil(np.sqrt(np.clip(excess, 1.0, _MAX_PARTS**2)))
 
 
-def _splits(ends: Floats, place: Floats, wanted: Floats) -> Indices:
-    """Into how many parts each cell must go so that, around and between the places, none is wider than wanted there."""
-    width = np.diff(ends)
-    near = (ends[1:] >= place[0]) & (ends[:-1] <= place[-1])
-    limit = np.interp(ends[:-1] + 0.5 * width, place, wanted)
+def _splits(edges: Floats, points: Floats, max_width: Floats) -> Indices:
+    """Return into how many parts to divide each cell: around and between the points, no part may exceed ``max_width`` there."""
+    width = np.diff(edges)
+    near = (edges[1:] >= points[0]) & (edges[:-1] <= points[-1])
+    limit = np.interp(edges[:-1] + 0.5 * width, points, max_width)
     with np.errstate(over="ignore", divide="ignore"):
-        return np.where(near, np.clip(np.ceil(width / limit - 0.01), 1, _MOST_PARTS), 1).astype(np.intp)
+        return np.where(near, np.clip(np.ceil(width / limit - 0.01), 1, _MAX_PARTS), 1).astype(np.intp)
 
 
-def _affordable(split: Indices, most: int) -> Indices:
-    """The same with fewer parts where they would be more than ``most`` cells in all; none where even halves would be."""
-    for limit in (_MOST_PARTS, _MOST_PARTS // 2, 2):
+def _limit_cells(split: Indices, max_cells: int) -> Indices:
+    """Reduce the splits to at most ``max_cells`` cells in all; leave every cell undivided if halves are already too many."""
+    for limit in (_MAX_PARTS, _MAX_PARTS // 2, 2):
         fewer = np.minimum(split, limit)
-        if fewer.sum() <= most:
+        if fewer.sum() <= max_cells:
             return fewer
     return np.ones_like(split)
 
 
-def _divided(ends: Floats, split: Indices) -> Floats:
+def _subdivide(edges: Floats, split: Indices) -> Floats:
     owner = np.repeat(np.arange(len(split)), split)
     inside = np.arange(len(owner)) - np.repeat(np.cumsum(split) - split, split)
-    return np.append(ends[:-1][owner] + np.diff(ends)[owner] * inside / split[owner], ends[-1])
+    return np.append(edges[:-1][owner] + np.diff(edges)[owner] * inside / split[owner], edges[-1])

@@ -1,4 +1,4 @@
-"""Gains and costs at the nodes of a mesh, over a run of pieces of y: the greatest difference, piece by piece."""
+"""Rows of the mesh of **Exact**: runs of pieces of y, and the maximum of gain minus cost over the nodes, row by row."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
 
-_GROUP = 128  # rows whose best nodes are found together
-_SMALL = 10_000  # numbers in a table that is searched whole
+_GROUP = 128  # rows whose best nodes are searched together
+_SMALL = 10_000  # a table with at most this many entries is searched in full
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
-    """A stretch of y-pieces, each inside one outcome and one block, with what the bounds need of them."""
+class MeshRows:
+    """A run of y-pieces, each inside one outcome and one block, with the values that the bounds need."""
 
     y0: Floats
     y1: Floats
     k0: Floats
     k1: Floats
     c: Floats  # e^epsilon k'(y)
-    block: Indices
+    block: Indices  # index into ``blocks``
     blocks: Indices  # the blocks that occur
-    t0: Floats  # where the piece lies inside its block, from 0 to 1, by y
+    t0: Floats  # position of the piece inside its block, from 0 to 1, in y
     t1: Floats
-    s0: Floats  # and by k
+    s0: Floats  # the same, in k
     s1: Floats
 
     @property
@@ -40,73 +40,73 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
-    """Gain minus c times cost over some rows: at each node, given at the two ends of each block, linear in between.
+class RowTable:
+    """Gain minus c times cost over some rows, at each node: given at both ends of each block, linear in between.
 
-    With the gains and costs of :meth:`Field.above`, the greater of a cell's two nodes bounds F over the cell, at any point of a
-    row. Along a row the bound at a node is linear and the greatest over nodes convex, so its mean over the row is at most the mean
-    of its values at the row's two ends; and it is nowhere above its value with the gain of the start and the cost of the end.
+    With the gains and costs of :meth:`Mesh.upper_table`, the larger value of a cell's two nodes bounds F over the cell, at any point
+    of a row. Along a row the bound at a node is linear and its maximum over nodes is convex. So the mean over the row is at most the
+    mean of the values at the row's two ends. No value exceeds the gain at the start minus the cost at the end.
     """
 
-    rows: Rows
+    rows: MeshRows
     gain0: Floats
     gain1: Floats
     cost0: Floats
     cost1: Floats
 
-    def anywhere(self) -> Floats:
-        """At each node a value that holds at every point of the row."""
+    def row_bounds(self) -> Floats:
+        """Return, for each node, a value that bounds every point of the row."""
         every = np.arange(len(self.rows.c))
-        return self._at(every, self.rows.t0, self.rows.s1, slice(None))
+        return self._values(every, self.rows.t0, self.rows.s1, slice(None))
 
-    def best(self) -> Best:
-        """The greatest over all nodes, at both ends of each row."""
+    def maxima(self) -> RowMaxima:
+        """Return the maximum over all nodes, at both ends of each row."""
         groups = self._groups()
-        start, node = self._greatest(groups, self.rows.t0, self.rows.s0)
-        return Best(start, self._greatest(groups, self.rows.t1, self.rows.s1)[0], node)
+        start, node = self._maximum(groups, self.rows.t0, self.rows.s0)
+        return RowMaxima(start, self._maximum(groups, self.rows.t1, self.rows.s1)[0], node)
 
-    def best_start(self) -> tuple[Floats, Indices]:
-        """The greatest over all nodes at the start of each row, and its node."""
-        return self._greatest(self._groups(), self.rows.t0, self.rows.s0)
+    def start_maxima(self) -> tuple[Floats, Indices]:
+        """Return the maximum over all nodes at the start of each row, and its node."""
+        return self._maximum(self._groups(), self.rows.t0, self.rows.s0)
 
-    def _greatest(self, groups: list[tuple[Indices, Indices]], t: Floats, s: Floats) -> tuple[Floats, Indices]:
-        values, places = np.empty(len(t)), np.empty(len(t), dtype=np.intp)
+    def _maximum(self, groups: list[tuple[Indices, Indices]], t: Floats, s: Floats) -> tuple[Floats, Indices]:
+        values, best_nodes = np.empty(len(t)), np.empty(len(t), dtype=np.intp)
         for group, nodes in groups:
-            found = self._at(group, t, s, nodes)
+            found = self._values(group, t, s, nodes)
             best = found.argmax(axis=1)
-            values[group], places[group] = found[np.arange(len(group)), best], nodes[best]
-        return values, places
+            values[group], best_nodes[group] = found[np.arange(len(group)), best], nodes[best]
+        return values, best_nodes
 
     def _groups(self) -> list[tuple[Indices, Indices]]:
         runs = np.arange(len(self.rows.c))
         if self.gain0.shape[1] * len(runs) <= _SMALL:
             return [(runs, np.arange(self.gain0.shape[1]))]
         groups = [runs[first : first + _GROUP] for first in range(0, len(runs), _GROUP)]
-        return [(group, self._contenders(group)) for group in groups]
+        return [(group, self._possible_nodes(group)) for group in groups]
 
-    def _contenders(self, group: Indices) -> Indices:
-        """The nodes that can be best somewhere in a run of rows: gains fall along it, costs fall inside a block, and c grows."""
+    def _possible_nodes(self, group: Indices) -> Indices:
+        """Return the nodes that can be best in a run of rows: gains fall along it, costs fall inside a block, and c grows."""
         rows, first, last = self.rows, group[:1], group[-1:]
-        most = self._between(self.gain0, self.gain1, first, rows.t0, slice(None))
-        least = self._between(self.gain0, self.gain1, last, rows.t1, slice(None))
+        max_gain = self._interpolate(self.gain0, self.gain1, first, rows.t0, slice(None))
+        min_gain = self._interpolate(self.gain0, self.gain1, last, rows.t1, slice(None))
         blocks = slice(int(rows.block[group[0]]), int(rows.block[group[-1]]) + 1)
         if blocks.stop - blocks.start == 1:
-            dear = self._between(self.cost0, self.cost1, first, rows.s0, slice(None))
-            cheap = self._between(self.cost0, self.cost1, last, rows.s1, slice(None))
+            max_cost = self._interpolate(self.cost0, self.cost1, first, rows.s0, slice(None))
+            min_cost = self._interpolate(self.cost0, self.cost1, last, rows.s1, slice(None))
         else:
-            dear, cheap = self.cost0[blocks].max(axis=0)[None], self.cost1[blocks].min(axis=0)[None]
-        # A cost below zero is no cost: with it, c must be taken at its other end.
-        upper = most - np.where(cheap >= 0.0, rows.c[first], rows.c[last]) * cheap
-        lower = least - np.where(dear >= 0.0, rows.c[last], rows.c[first]) * dear
+            max_cost, min_cost = self.cost0[blocks].max(axis=0)[None], self.cost1[blocks].min(axis=0)[None]
+        # A negative cost needs the opposite bound of c.
+        upper = max_gain - np.where(min_cost >= 0.0, rows.c[first], rows.c[last]) * min_cost
+        lower = min_gain - np.where(max_cost >= 0.0, rows.c[last], rows.c[first]) * max_cost
         return np.flatnonzero(upper[0] >= lower.max())
 
-    def _at(self, group: Indices, t: Floats, s: Floats, nodes: Indices | slice) -> Floats:
-        gain = self._between(self.gain0, self.gain1, group, t, nodes)
-        cost = self._between(self.cost0, self.cost1, group, s, nodes)
+    def _values(self, group: Indices, t: Floats, s: Floats, nodes: Indices | slice) -> Floats:
+        gain = self._interpolate(self.gain0, self.gain1, group, t, nodes)
+        cost = self._interpolate(self.cost0, self.cost1, group, s, nodes)
         cost *= self.rows.c[group, None]
         return np.subtract(gain, cost, out=gain)
 
-    def _between(self, at0: Floats, at1: Floats, group: Indices, share: Floats, nodes: Indices | slice) -> Floats:
+    def _interpolate(self, at0: Floats, at1: Floats, group: Indices, share: Floats, nodes: Indices | slice) -> Floats:
         blocks = self.rows.block[group]
         low, high = int(blocks[0]), int(blocks[-1]) + 1
         start = at0[low:high, nodes]
@@ -119,13 +119,13 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Best:
-    """The greatest value over all nodes at the start and at the end of each row, and the best node at the start."""
+class RowMaxima:
+    """The maximum over all nodes at the start and at the end of each row, and the best node at the start."""
 
     start: Floats
     end: Floats
     node: Indices
 
     def mean(self) -> Floats:
-        """Of the positive part, over each row, at most."""
+        """Return an upper bound on the mean of the positive part over each row."""
         return np.asarray(0.5 * (np.maximum(self.start, 0.0) + np.maximum(self.end, 0.0)))

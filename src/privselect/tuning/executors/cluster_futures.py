@@ -1,83 +1,133 @@
-"""Tasks of a cluster as futures of Python, which the cluster's own would leave open when it ends."""
+"""What Dask and Ray share: an executor on tasks of a cluster, the setup kept in each worker, and a private folder."""
 
 from __future__ import annotations
 
 import contextlib
 import secrets
+import shutil
+import tempfile
 import threading
 from abc import abstractmethod
 from concurrent.futures import Executor, Future
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privselect.tuning.executors.worker_setup import told
+from privselect.errors import ParameterError
+from privselect.tuning.executors.worker_setup import start_trackers, unpack_setup
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+
+    from privselect.tuning.trial import TrialSetup
 
 
-class Bridge(Executor):
-    """What Dask and Ray share. ``undo`` closes the cluster, where it is our own, and whatever else was opened for the run."""
+class ClusterExecutor(Executor):
+    """Run tasks on a cluster as Python futures, which always end, even if the cluster does not answer.
+
+    ``undo`` closes our own cluster, and everything else opened for the run.
+    """
 
     def __init__(self, undo: contextlib.ExitStack) -> None:
         self._undo = undo
-        self._token = secrets.token_hex(16)  # by which a worker knows the work that it has unpacked
+        self._token = secrets.token_hex(16)  # by which a worker finds the setup that it has unpacked
         self._lock = threading.Lock()
         self._pending: dict[Future[Any], Any] = {}
         self._open = True
 
     @abstractmethod
     def _send(self, function: Callable[..., Any], arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        """The cluster's task."""
+        """Submit a task to the cluster and return it."""
 
     @abstractmethod
     def _listen(self, task: Any, done: Callable[[Any], None]) -> None:
-        """Call ``done`` when the task has ended, however it did."""
+        """Call ``done`` when the task has ended in any way."""
 
     @abstractmethod
     def _result(self, ended: Any) -> Any:
-        """What the task returned; raises what it raised, or that it was lost."""
+        """Return the result of the task; raise its error, or an error if it was lost."""
 
     @abstractmethod
     def _stop(self, tasks: list[Any]) -> None:
-        """Stop these tasks and take the work back; may fail where the cluster is gone."""
+        """Stop these tasks and delete the setup; may fail if the cluster is gone."""
 
     def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
-        """A future that always ends, also where the cluster does not."""
+        """Return a future that always ends, even if the cluster does not answer."""
         if not self._open:
             raise RuntimeError("cannot schedule new futures after shutdown")
-        promise: Future[Any] = Future()
-        promise.set_running_or_notify_cancel()
+        future: Future[Any] = Future()
+        future.set_running_or_notify_cancel()
         task = self._send(function, arguments, named)
         with self._lock:
-            self._pending[promise] = task
-        self._listen(task, partial(self._hand_over, promise))
-        return promise
+            self._pending[future] = task
+        self._listen(task, partial(self._hand_over, future))
+        return future
 
-    def _hand_over(self, promise: Future[Any], ended: Any) -> None:
+    def _hand_over(self, future: Future[Any], ended: Any) -> None:
         outcome, lost = None, None
         try:
             outcome = self._result(ended)
-        except BaseException as error:  # noqa: BLE001 - killed, cancelled or never heard of again: all are losses
-            lost = told(error)
+        except BaseException as error:  # noqa: BLE001 - a killed, cancelled or vanished task counts as a lost worker
+            lost = _without_details(error)
         with self._lock:
-            if self._pending.pop(promise, None) is None:
-                return  # shut down meanwhile
+            if self._pending.pop(future, None) is None:
+                return  # shut down in the meantime
         if lost is None:
-            promise.set_result(outcome)
+            future.set_result(outcome)
         else:
-            promise.set_exception(lost)
+            future.set_exception(lost)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = True) -> None:  # noqa: ARG002, FBT001, FBT002 - the protocol's
-        """Stops what runs or waits, takes the work back from the workers, and closes the cluster where it is our own."""
+        """Stop running and waiting tasks, delete the setup in the workers, and close the cluster if it is our own."""
         if not self._open:
             return
         self._open = False
         with self._lock:
             abandoned, self._pending = self._pending, {}
-        with contextlib.suppress(Exception):  # a cluster that is gone has nothing to give back
+        with contextlib.suppress(Exception):  # the cluster may be gone
             self._stop(list(abandoned.values()))
-        for promise in abandoned:
-            promise.set_exception(RuntimeError("the executor was shut down"))
+        for future in abandoned:
+            future.set_exception(RuntimeError("the executor was shut down"))
         abandoned.clear()
         self._undo.close()
+
+
+def _without_details(lost: BaseException) -> Exception:
+    """Replace a cluster's error about a lost worker, whose text contains machine names and tracebacks."""
+    return lost if isinstance(lost, ParameterError) else RuntimeError("a worker was lost")
+
+
+class SetupCache:
+    """The setup that a worker of a cluster unpacked last, by a random token. The setup of the next run replaces it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: dict[str, TrialSetup] = {}
+
+    def get(self, token: str, parcel: bytes) -> TrialSetup:
+        """Return the setup, unpacked if this worker has not done so yet."""
+        with self._lock:
+            if token not in self._kept:
+                self._kept.clear()
+                self._kept[token] = unpack_setup(parcel)
+            return self._kept[token]
+
+    def forget(self, token: str) -> None:
+        """Delete the setup, so private data does not stay in the worker after the run."""
+        with self._lock:
+            self._kept.pop(token, None)
+
+
+@contextlib.contextmanager
+def private_folder(root: str | None = None) -> Iterator[Path]:
+    """Create a folder for the files of our own cluster, accessible to this user only, and removed even if the coordinator is killed."""
+    from loky.backend import resource_tracker
+
+    start_trackers(resource_tracker)
+    folder = tempfile.mkdtemp(prefix="ps-", dir=root)
+    resource_tracker.register(folder, "folder")
+    try:
+        yield Path(folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        resource_tracker.unregister(folder, "folder")

@@ -1,4 +1,4 @@
-"""On a Dask cluster: one that is given, or one on this machine, made for the run and closed after it."""
+"""Trials on a Dask cluster: a given one, or one on this machine, started for the run and closed afterwards."""
 
 from __future__ import annotations
 
@@ -13,31 +13,32 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from privselect._util.validation import format_value
 from privselect.errors import ParameterError
-from privselect.tuning.executors.base import Engine
-from privselect.tuning.executors.cluster_futures import Bridge
-from privselect.tuning.executors.worker_setup import Cache, be_silent, check_installed, checked_workers, packed, private_folder, run
+from privselect.tuning.executors import Engine
+from privselect.tuning.executors.cluster_futures import ClusterExecutor, SetupCache, private_folder
+from privselect.tuning.executors.worker_setup import check_installed, check_workers, pack_setup, run_in_worker, silence_worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from concurrent.futures import Executor
 
-    from privselect.tuning.trial import Work
+    from privselect.tuning.trial import TrialSetup
 
 
 @dataclass(frozen=True, init=False)
 class Dask(Engine):
-    """With ``client=``, the cluster of that ``distributed.Client``, whose workers need privselect and the modules of the objective.
+    """A Dask cluster. With ``client=``, the cluster of that ``distributed.Client``.
 
-    Without it, a cluster of fresh processes on this machine, whose ports take only who holds a key that lives in memory. A script
-    that makes one must start under ``if __name__ == "__main__":``, as Dask's workers import it.
+    Its workers need privselect and the modules of the objective. Without ``client``, a cluster of new processes on this machine, with
+    ports protected by a key that stays in memory. A script that starts one needs ``if __name__ == "__main__":``, because Dask's
+    workers import the script.
     """
 
     name: ClassVar[str] = "dask"
-    can_limit_time: ClassVar[bool] = False  # a worker runs its trials in a thread, which no signal reaches
+    can_limit_time: ClassVar[bool] = False  # a worker runs its trials in a thread, which receives no signals
     can_limit_memory: ClassVar[bool] = False  # the limit would stay on a worker that others use too
     notes: ClassVar[tuple[str, ...]] = (
-        "whoever sees the Dask scheduler, its dashboard, its logs or its network sees how many trials are run, and when",
-        "a Dask cluster that was given may spill the data to the disks of its workers, and ends a trial in its own time",
+        "the number and the times of the trials are visible to anyone who sees the Dask scheduler, its dashboard, its logs or its network",
+        "an existing Dask cluster may write the data to the disks of its workers, and does not stop a running trial immediately",
     )
     workers: int
     client: Any
@@ -46,24 +47,24 @@ class Dask(Engine):
         check_installed("distributed", "dask")
         if client is None:
             check_installed("cryptography", "dask")
-            number = checked_workers(workers)
+            number = check_workers(workers)
         else:
-            number = checked_workers(_threads(client) if workers is None else workers)
+            number = check_workers(_thread_count(client) if workers is None else workers)
         object.__setattr__(self, "client", client)
         object.__setattr__(self, "workers", number)
 
-    def open(self, work: Work) -> Executor:
-        """Ships the work to every worker there is; one that comes later asks another for it."""
-        parcel = packed(work)
+    def open(self, setup: TrialSetup) -> Executor:
+        """Send the setup to every worker; one that joins later gets it from another worker."""
+        parcel = pack_setup(setup)
         with contextlib.ExitStack() as undo:
-            undo.enter_context(_no_logs())
+            undo.enter_context(_without_logs())
             client = self.client if self.client is not None else undo.enter_context(_own_cluster(self.workers))
-            return _Tasks(client, parcel, undo.pop_all())
+            return _DaskExecutor(client, parcel, undo.pop_all())
 
 
 @contextlib.contextmanager
-def _no_logs() -> Iterator[None]:
-    """The scheduler and the client write what happens to tasks and workers into the coordinator's log."""
+def _without_logs() -> Iterator[None]:
+    """Disable the loggers of the scheduler and the client, which report on tasks and workers in the coordinator."""
     import_module("distributed")
     names = [name for name in logging.root.manager.loggerDict if name.partition(".")[0] == "distributed"]
     loggers = [logger for logger in map(logging.getLogger, names) if not logger.disabled]
@@ -76,7 +77,7 @@ def _no_logs() -> Iterator[None]:
             logger.disabled = False
 
 
-def _threads(client: Any) -> int:
+def _thread_count(client: Any) -> int:
     try:
         return max(1, int(sum(client.nthreads().values())))
     except AttributeError:
@@ -87,52 +88,52 @@ def _threads(client: Any) -> int:
 def _own_cluster(workers: int) -> Iterator[Any]:
     dask: Any = import_module("dask")
     distributed: Any = import_module("distributed")
-    # No page of the scheduler or of a worker, and no limit of memory: it would kill or pause workers.
+    # No web pages of the scheduler or of a worker, and no memory limit, which would kill or pause workers.
     pages: dict[str, Any] = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
-    page = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}
+    dashboard = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}
     with private_folder() as folder, dask.config.set({**pages, "temporary-directory": str(folder)}):
         cluster = distributed.LocalCluster(
             n_workers=workers,
             threads_per_worker=1,
             processes=True,
             security=True,
-            scheduler_kwargs=page,
+            scheduler_kwargs=dashboard,
             silence_logs=logging.CRITICAL,
             memory_limit=0,
             local_directory=str(folder),
         )
         try:
             with distributed.Client(cluster, set_as_default=False) as client:
-                client.register_plugin(_silent_workers())
+                client.register_plugin(_silence_plugin())
                 yield client
-                _kill(cluster)
+                _kill_workers(cluster)
         finally:
             cluster.close()
 
 
-def _kill(cluster: Any) -> None:
-    """At once: asked kindly, a worker would end its trial first."""
+def _kill_workers(cluster: Any) -> None:
+    """Kill the workers immediately; Dask's own stop would wait for the running trials."""
     for nanny in cluster.workers.values():
         nanny.auto_restart = False
-        with contextlib.suppress(ProcessLookupError, TypeError):  # gone, or not there yet
+        with contextlib.suppress(ProcessLookupError, TypeError):  # already gone, or not started yet
             os.kill(nanny.pid, signal.SIGKILL)
 
 
-def _silent_workers() -> Any:
+def _silence_plugin() -> Any:
     plugin: Any = import_module("distributed").WorkerPlugin
 
-    class Silent(plugin):  # type: ignore[misc]
-        """Our own workers write nowhere, and leave Ctrl-C to the coordinator."""
+    class Silence(plugin):  # type: ignore[misc]
+        """Silence our own workers and let them ignore Ctrl-C."""
 
         name = "privselect-silent"
 
         def setup(self, worker: object) -> None:  # noqa: ARG002 - Dask's protocol
-            be_silent()
+            silence_worker()
 
-    return Silent()
+    return Silence()
 
 
-class _Tasks(Bridge):
+class _DaskExecutor(ClusterExecutor):
     def __init__(self, client: Any, parcel: bytes, undo: contextlib.ExitStack) -> None:
         super().__init__(undo)
         self._client = client
@@ -143,9 +144,9 @@ class _Tasks(Bridge):
             raise
 
     def _send(self, function: Callable[..., Any], arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        # The name of a task tells nothing, and no two tasks are one, also where candidate and seed are the same.
+        # A random key reveals nothing, and keeps tasks with the same candidate and seed apart.
         return self._client.submit(
-            _run_there, self._token, self._parcel, function, arguments, named, key=secrets.token_hex(16), pure=False, retries=0
+            _run_in_dask_worker, self._token, self._parcel, function, arguments, named, key=secrets.token_hex(16), pure=False, retries=0
         )
 
     def _listen(self, task: Any, done: Callable[[Any], None]) -> None:
@@ -155,20 +156,20 @@ class _Tasks(Bridge):
         try:
             return ended.result()
         finally:
-            ended.release()  # what lost the selection does not stay in a worker
+            ended.release()  # a losing trial's result must not stay in a worker
 
     def _stop(self, tasks: list[Any]) -> None:
         self._client.cancel([*tasks, self._parcel], force=True)
         self._client.run(_forget, self._token)
 
 
-# The rest runs in the workers.
+# -- in the workers ------------------------------------------------------------------------------------------------------------
 
-_CACHE = Cache()
+_CACHE = SetupCache()
 
 
-def _run_there(token: str, parcel: bytes, function: Callable[..., Any], arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
-    return run(_CACHE.get(token, parcel), function, *arguments, **named)
+def _run_in_dask_worker(token: str, parcel: bytes, function: Callable[..., Any], arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    return run_in_worker(_CACHE.get(token, parcel), function, *arguments, **named)
 
 
 def _forget(token: str) -> None:

@@ -1,4 +1,4 @@
-"""One trial for each core at a time, in processes of this machine: the engine to begin with."""
+"""The default engine: worker processes on this machine, one trial per core at a time."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ import os
 import shutil
 import signal
 import sys
-import threading
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from privselect._util.child_process import exit_with_parent
 from privselect.errors import ParameterError
-from privselect.tuning.executors.base import Engine
+from privselect.tuning.executors import Engine
 from privselect.tuning.executors.worker_setup import (
-    be_silent,
     check_installed,
-    checked_workers,
-    packed,
-    run,
+    check_workers,
+    pack_setup,
+    run_in_worker,
+    silence_worker,
     start_trackers,
-    unpacked,
+    unpack_setup,
     usable_memory,
 )
 
@@ -30,77 +30,79 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from multiprocessing.connection import Connection
 
-    from privselect.tuning.trial import Work
+    from privselect.tuning.trial import TrialSetup
 
-_THREADS = (*(f"{library}_NUM_THREADS" for library in ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR")), "VECLIB_MAXIMUM_THREADS")
+_THREAD_VARIABLES = (*(f"{library}_NUM_THREADS" for library in ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR")), "VECLIB_MAXIMUM_THREADS")
 
 
 @dataclass(frozen=True, init=False)
 class Processes(Engine):
     """Fresh processes by loky; by default one for each core that this process may use.
 
-    The work reaches them through a pipe, never a file. They print nothing, do not hear Ctrl-C, and end with the coordinator, also
-    where that is killed. Each has one thread for linear algebra, unless the environment says otherwise.
+    The setup reaches them through a pipe, never a file. They print nothing, ignore Ctrl-C, and exit with the coordinator, even if it
+    is killed. Each uses one thread for linear algebra, unless the environment says otherwise.
     """
 
     name: ClassVar[str] = "processes"
     workers: int
 
     def __init__(self, workers: int | None = None) -> None:
-        object.__setattr__(self, "workers", checked_workers(workers))
         check_installed("loky", "tune")
         if shutil.which("pgrep") is None:
-            check_installed("psutil", "tune")  # loky ends the children of a worker by one of the two
+            check_installed("psutil", "tune")  # loky needs one of the two to kill the children of a worker
+        object.__setattr__(self, "workers", check_workers(workers))
 
     @property
     def memory_share(self) -> int | None:
-        """What is there, less a tenth, in equal parts: a trial that asks for more fails, and no worker is killed for it."""
-        there = usable_memory()
-        return None if there is None else max(there * 9 // 10 // self.workers, 2**20)
+        """An equal share of 90% of the memory. A trial that exceeds it fails, and no worker is killed for it."""
+        available = usable_memory()
+        return None if available is None else max(available * 9 // 10 // self.workers, 2**20)
 
-    def open(self, work: Work) -> Executor:
-        """Starts all workers at once: how many are busy later is seen, how many there are was said."""
-        return _Pool(packed(work), self.workers)
+    def open(self, setup: TrialSetup) -> Executor:
+        """Start all workers at once, so their number does not depend on how many are busy later."""
+        return _PoolExecutor(pack_setup(setup), self.workers)
 
 
-class _Pool(Executor):
+class _PoolExecutor(Executor):
     def __init__(self, parcel: bytes, workers: int) -> None:
         from loky import ProcessPoolExecutor
         from loky.backend import resource_tracker
 
-        # Not left to the first worker: once Python's own is started, it lets through the signal that _deaf_children holds back.
+        # Not left to the first worker: once started, Python's own tracker lets the signal through that _block_sigint holds back.
         start_trackers(resource_tracker)
-        reader, self._alive = multiprocessing.Pipe(duplex=False)  # the workers' end tells them when the coordinator is gone
-        # In a list, which each worker empties: its copy of the bytes must not stay beside what they become.
-        self._pool = ProcessPoolExecutor(workers, initializer=_start, initargs=([parcel], reader, os.getpid()), env=_single_threaded())
+        reader, self._alive = multiprocessing.Pipe(duplex=False)  # closes when the coordinator is gone, which the workers notice
+        # In a list, which each worker empties, so its copy of the bytes is freed after unpacking.
+        self._pool = ProcessPoolExecutor(
+            workers, initializer=_start_worker, initargs=([parcel], reader, os.getpid()), env=_worker_environment()
+        )
         self._open = True
-        self.submit(_nothing)
+        self.submit(_do_nothing)  # loky starts its workers at the first call
 
     def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
         if not self._open:
             raise RuntimeError("cannot schedule new futures after shutdown")
         try:
-            with _deaf_children():
-                submitted: Future[Any] = self._pool.submit(_run_here, function, arguments, named)
-        except (RuntimeError, OSError) as lost:  # a worker is gone, maybe while it was started: told like every such loss
+            with _block_sigint():
+                submitted: Future[Any] = self._pool.submit(_run_with_setup, function, arguments, named)
+        except (RuntimeError, OSError) as lost:  # a worker is gone, perhaps during its start: report it like any lost worker
             submitted = Future()
             submitted.set_exception(lost)
         return submitted
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = True) -> None:  # noqa: ARG002, FBT001, FBT002 - the protocol's
-        """Kills the workers: nobody waits for a trial whose run is over."""
+        """Kill the workers: the result of a running trial is no longer needed."""
         self._open = False
         self._pool.shutdown(wait=wait, kill_workers=True)
         self._alive.close()
 
 
-def _nothing(work: Work) -> None:
-    """A first call, for which loky starts its workers."""
+def _do_nothing(setup: TrialSetup) -> None:
+    """Serve as a first call."""
 
 
 @contextlib.contextmanager
-def _deaf_children() -> Iterator[None]:
-    """Processes started within never hear Ctrl-C, not even while Python starts in them: a terminal sends it to all of the group."""
+def _block_sigint() -> Iterator[None]:
+    """Start processes that never receive Ctrl-C, even while Python starts in them: a terminal sends it to the whole process group."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -111,61 +113,41 @@ def _deaf_children() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _single_threaded() -> dict[str, str]:
-    """One trial for each core leaves no core for a second thread of linear algebra."""
-    return {name: "1" for name in _THREADS if name not in os.environ}
+def _worker_environment() -> dict[str, str]:
+    """Return the variables set for workers: one thread each, and no replacement of a worker whose memory has grown."""
+    threads = {name: "1" for name in _THREAD_VARIABLES if name not in os.environ}
+    return {**threads, "LOKY_MAX_MEMORY_LEAK_SIZE": str(sys.maxsize)}
 
 
-# The rest runs in the workers.
+# -- in the workers ------------------------------------------------------------------------------------------------------------
 
-_HERE: list[Work | str] = []  # the work, or why there is none
-
-
-def _start(parcels: list[bytes], alive: Connection, coordinator: int) -> None:
-    be_silent()
-    _end_with_the_coordinator(alive, coordinator)
-    _stay()
-    try:
-        _HERE.append(unpacked(parcels.pop()))
-    except ParameterError as error:
-        _HERE.append(str(error))
+_SETUP: list[TrialSetup | str] = []  # the setup, or why it could not be unpacked
 
 
-def _run_here(function: Callable[..., Any], arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
-    (work,) = _HERE
-    if isinstance(work, str):
-        raise ParameterError(work)
-    return run(work, function, *arguments, **named)
-
-
-def _stay() -> None:
-    """Loky replaces a worker that has grown, and warns; here a worker stays as long as its executor."""
-    from loky import process_executor
-
-    process_executor._MAX_MEMORY_LEAK_SIZE = sys.maxsize  # noqa: SLF001 - older versions read no setting
-
-
-def _end_with_the_coordinator(alive: Connection, coordinator: int) -> None:
-    """No worker goes on with private data when nobody waits for it."""
+def _start_worker(parcels: list[bytes], alive: Connection, coordinator: int) -> None:
+    silence_worker()
     with contextlib.suppress(ImportError, AttributeError, OSError):
-        _killed_on_hangup(alive)
-    threading.Thread(target=_watch, args=(alive, coordinator), daemon=True).start()
+        _kill_on_hangup(alive)
+    exit_with_parent(alive, coordinator)
+    try:
+        _SETUP.append(unpack_setup(parcels.pop()))
+    except ParameterError as error:
+        _SETUP.append(str(error))
 
 
-def _killed_on_hangup(alive: Connection) -> None:
-    """Linux kills this process itself when the pipe's other end closes, whatever library in C runs just then."""
+def _run_with_setup(function: Callable[..., Any], arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    (setup,) = _SETUP
+    if isinstance(setup, str):
+        raise ParameterError(setup)
+    return run_in_worker(setup, function, *arguments, **named)
+
+
+def _kill_on_hangup(alive: Connection) -> None:
+    """Let Linux kill this process when the pipe's other end closes, even while a C library holds the interpreter lock."""
     import fcntl
 
-    # Opened anew: who is to be told belongs to the opened pipe, which all workers share.
+    # Opened again, because the process to be signalled is a property of the opened pipe, which all workers share.
     mine = os.open(f"/proc/self/fd/{alive.fileno()}", os.O_RDONLY | os.O_NONBLOCK)
     fcntl.fcntl(mine, fcntl.F_SETOWN, os.getpid())
     fcntl.fcntl(mine, fcntl.F_SETSIG, signal.SIGKILL)
     fcntl.fcntl(mine, fcntl.F_SETFL, fcntl.fcntl(mine, fcntl.F_GETFL) | fcntl.FASYNC)
-
-
-def _watch(alive: Connection, coordinator: int) -> None:
-    """Elsewhere, or should a child of the coordinator hold the pipe, a thread looks each second."""
-    with contextlib.suppress(OSError, EOFError):
-        while os.getppid() == coordinator and not alive.poll(1.0):
-            pass
-    os._exit(1)

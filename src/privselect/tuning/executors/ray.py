@@ -1,4 +1,4 @@
-"""On Ray: the one that this process is connected to, one at an address, or one on this machine, made for the run."""
+"""Trials on Ray: the cluster to which this process is connected, one at an address, or one on this machine, started for the run."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from privselect._util.validation import format_value
 from privselect.errors import ParameterError
-from privselect.tuning.executors.base import Engine
-from privselect.tuning.executors.cluster_futures import Bridge
-from privselect.tuning.executors.worker_setup import Cache, check_installed, checked_workers, packed, private_folder, run
+from privselect.tuning.executors import Engine
+from privselect.tuning.executors.cluster_futures import ClusterExecutor, SetupCache, private_folder
+from privselect.tuning.executors.worker_setup import check_installed, check_workers, pack_setup, run_in_worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from concurrent.futures import Executor
 
-    from privselect.tuning.trial import Work
+    from privselect.tuning.trial import TrialSetup
 
-_KEY = secrets.token_hex(32)  # for the ports of our own Ray; one for this process, as Ray reads it once
-_LONGEST = 40  # characters of the folder: the names of Ray's sockets in it have a limit of 107
+_AUTH_TOKEN = secrets.token_hex(32)  # for the ports of our own Ray; one per process, because Ray reads it once
+_MAX_FOLDER_LENGTH = 40  # characters, because the paths of Ray's sockets in the folder are limited to 107
 
 
 @dataclass(frozen=True, init=False)
 class Ray(Engine):
-    """With ``address=``, the cluster there; where this process uses Ray already, that one, which is left as it is.
+    """A Ray cluster: the one at ``address``, or the one that this process already uses, which stays open after the run.
 
-    Otherwise a Ray on this machine, with its files in a folder of this user, removed after the run. Workers of a cluster need
-    privselect and the modules of the objective.
+    Otherwise, a Ray on this machine, with its files in a folder of this user that is removed after the run. The workers of an existing
+    cluster need privselect and the modules of the objective.
     """
 
     name: ClassVar[str] = "ray"
     notes: ClassVar[tuple[str, ...]] = (
-        "whoever sees the logs, the state or the dashboard of the Ray cluster sees how many trials are run, and when",
-        "Ray listens on the network also where it runs on this machine alone; its ports ask for a random key since Ray 2.52",
+        "the number and the times of the trials are visible to anyone who sees the logs, the state or the dashboard of the Ray cluster",
+        "Ray listens on the network even when it runs on this machine only; its ports require a random token since Ray 2.52",
     )
     workers: int
     address: str | None
@@ -47,33 +47,33 @@ class Ray(Engine):
         check_installed("ray", "ray")
         if address is not None and not isinstance(address, str):
             raise ParameterError(f"`address` must be a text such as 'auto', got {format_value(address)}")
-        object.__setattr__(self, "workers", checked_workers(workers))
+        object.__setattr__(self, "workers", check_workers(workers))
         object.__setattr__(self, "address", address)
 
-    def open(self, work: Work) -> Executor:
-        """Connects or starts, and puts the work where each worker takes it once."""
-        parcel = packed(work)
+    def open(self, setup: TrialSetup) -> Executor:
+        """Connect to Ray or start it, and store the setup, which each worker fetches once."""
+        parcel = pack_setup(setup)
         with contextlib.ExitStack() as undo:
-            _before_the_import()
+            _prepare_import()
             import ray
 
             if not ray.is_initialized():
-                undo.enter_context(_own(self.workers) if self.address is None else _connected(self.address))
-            undo.enter_context(_without_its_messages())
-            return _Tasks(parcel, undo.pop_all())
+                undo.enter_context(_own_cluster(self.workers) if self.address is None else _connect(self.address))
+            undo.enter_context(_without_messages())
+            return _RayExecutor(parcel, undo.pop_all())
 
 
-def _before_the_import() -> None:
-    """What Ray reads from the environment once, when it is imported: no report to its makers, and ports that ask for a key."""
+def _prepare_import() -> None:
+    """Set what Ray reads from the environment when it is imported: no usage report, and ports that require a token."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     if "ray" not in sys.modules:
         os.environ.setdefault("RAY_AUTH_MODE", "token")
 
 
 @contextlib.contextmanager
-def _environment(wanted: dict[str, str]) -> Iterator[None]:
-    """Settings that Ray reads from the environment; what the user has set stays."""
-    added = {name: value for name, value in wanted.items() if name not in os.environ}
+def _environment(variables: dict[str, str]) -> Iterator[None]:
+    """Set environment variables for Ray; those set by the user stay."""
+    added = {name: value for name, value in variables.items() if name not in os.environ}
     os.environ.update(added)
     try:
         yield
@@ -83,12 +83,12 @@ def _environment(wanted: dict[str, str]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _without_its_messages() -> Iterator[None]:
-    """Ray prints in the coordinator what its workers print, and a page on each that is lost."""
+def _without_messages() -> Iterator[None]:
+    """Hide what Ray prints in the coordinator: the output of workers, and a page for each lost one."""
     from ray._private import worker
 
     before = getattr(worker, "_worker_logs_enabled", True)
-    worker._worker_logs_enabled = False  # noqa: SLF001 - it has no setting for it
+    worker._worker_logs_enabled = False  # noqa: SLF001 - no public setting changes this on an open connection
     try:
         yield
     finally:
@@ -96,7 +96,7 @@ def _without_its_messages() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _connected(address: str) -> Iterator[None]:
+def _connect(address: str) -> Iterator[None]:
     import ray
 
     ray.init(address=address, log_to_driver=False, logging_level=logging.CRITICAL)
@@ -107,11 +107,11 @@ def _connected(address: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _own(workers: int) -> Iterator[None]:
+def _own_cluster(workers: int) -> Iterator[None]:
     import ray
 
-    # Without a key of ours, Ray would write one of its own into the user's home.
-    with private_folder(_short_root()) as folder, _environment({"RAY_AUTH_TOKEN": _KEY}):
+    # Without our own token, Ray would write one into the user's home folder.
+    with private_folder(_short_root()) as folder, _environment({"RAY_AUTH_TOKEN": _AUTH_TOKEN}):
         try:
             ray.init(
                 address="local",
@@ -119,8 +119,8 @@ def _own(workers: int) -> Iterator[None]:
                 include_dashboard=False,
                 log_to_driver=False,
                 logging_level=logging.CRITICAL,
-                _temp_dir=str(folder / "ray"),  # which it opens to everybody, inside one that nobody else may enter
-                _system_config={"memory_monitor_refresh_ms": 0},  # which would kill a worker when memory is short
+                _temp_dir=str(folder / "ray"),  # Ray makes it accessible to everyone, but the folder around it is private
+                _system_config={"memory_monitor_refresh_ms": 0},  # the monitor would kill workers when memory is short
             )
             yield
         finally:
@@ -129,17 +129,17 @@ def _own(workers: int) -> Iterator[None]:
 
 def _short_root() -> str:
     root = tempfile.gettempdir()
-    return root if len(root) <= _LONGEST else "/tmp"  # noqa: S108 - a fresh folder of this user's is made there
+    return root if len(root) <= _MAX_FOLDER_LENGTH else "/tmp"  # noqa: S108 - a new private folder is created in it
 
 
-class _Tasks(Bridge):
+class _RayExecutor(ClusterExecutor):
     def __init__(self, parcel: bytes, undo: contextlib.ExitStack) -> None:
         import ray
 
         super().__init__(undo)
         try:
             self._parcel = ray.put(parcel)
-            self._task = ray.remote(max_retries=0, retry_exceptions=False, num_cpus=1)(_run_there)
+            self._task = ray.remote(max_retries=0, retry_exceptions=False, num_cpus=1)(_run_in_ray_worker)
         except BaseException:
             undo.close()
             raise
@@ -154,28 +154,28 @@ class _Tasks(Bridge):
         lost = ended.exception()
         if lost is None:
             return ended.result()
-        cause = getattr(lost, "cause", None)  # what a worker raised itself is the cause of Ray's error
+        cause = getattr(lost, "cause", None)  # what the worker itself raised
         raise cause if isinstance(cause, Exception) else lost
 
     def _stop(self, tasks: list[Any]) -> None:
         import ray
 
         for reference in tasks:
-            with contextlib.suppress(Exception):  # of one that has just ended
+            with contextlib.suppress(Exception):  # it may have just ended
                 ray.cancel(reference, force=True)
         del self._parcel, self._task
 
 
-# The rest runs in the workers.
+# -- in the workers ------------------------------------------------------------------------------------------------------------
 
 
-def _run_there(token: str, parcel: bytes, function: Callable[..., Any], arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
-    return run(_cache().get(token, parcel), function, *arguments, **named)
+def _run_in_ray_worker(token: str, parcel: bytes, function: Callable[..., Any], arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    return run_in_worker(_cache().get(token, parcel), function, *arguments, **named)
 
 
-def _cache() -> Cache:
-    # By the module's name: Ray may bring this function by value, with a copy of what it refers to.
+def _cache() -> SetupCache:
+    # Looked up in the module, because Ray may send this function by value, with copies of the objects it refers to.
     return sys.modules[__name__]._CACHE  # type: ignore[no-any-return]  # noqa: SLF001
 
 
-_CACHE = Cache()
+_CACHE = SetupCache()

@@ -1,9 +1,9 @@
-// What leaves the page: files, and texts for the clipboard.
+// Files to download, and text for the clipboard.
 
 import { draw } from "./charts.js";
-import { LIGHT, LINES } from "./looks.js";
+import { LIGHT, LINES } from "./plot_style.js";
 
-/** Hands a file to the reader. */
+/** Downloads a file. */
 export function save(blob, name) {
     const link = document.createElement("a");
     link.href = URL.createObjectURL(blob);
@@ -12,70 +12,72 @@ export function save(blob, name) {
     setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
-/** Copies a text; where the browser refuses, the text is selected instead. Returns what happened, in a word or two. */
-export async function copy(text, shown) {
+/** Copies a text, or selects it on the page if the browser refuses. Returns a short status. */
+export async function copy(text, shownIn) {
     try {
         await navigator.clipboard.writeText(text);
         return "Copied";
     } catch {
-        if (!shown) return "It is in the address";
-        getSelection().selectAllChildren(shown);
+        if (!shownIn) return "Copy it from the address bar";
+        getSelection().selectAllChildren(shownIn);
         return "Selected";
     }
 }
 
-/** All curves in one tidy table. */
-export function csv(pictures) {
+/** Returns all curves as one table in long format. */
+export function csv(specs) {
     const rows = ["chart,curve,x,y"];
-    for (const { name, xs, curves, upright, marks, note } of pictures) {
+    for (const { name, xs, curves, swapped, marks, note } of specs) {
         if (note) continue;
-        const add = (curve, x, y) => y !== null && x !== null && rows.push([name, curve, ...(upright ? [y, x] : [x, y])].join(","));
-        for (const [curve, values] of Object.entries(curves)) if (values !== xs) xs.forEach((x, place) => add(curve, x, values[place]));
-        for (const { x, y } of marks) add("asked", x, y);
+        const add = (curve, x, y) => y !== null && x !== null && rows.push([name, curve, ...(swapped ? [y, x] : [x, y])].join(","));
+        for (const [curve, values] of Object.entries(curves)) if (values !== xs) xs.forEach((x, index) => add(curve, x, values[index]));
+        for (const { x, y } of marks) add("question", x, y);
     }
     return new Blob([rows.join("\n"), "\n"], { type: "text/csv" });
 }
 
-const [WIDE, CHART, MARGIN, SHARP] = [1280, 380, 48, 2];
-const FACE = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', sans-serif";
+const [WIDTH, CHART_HEIGHT, MARGIN, SCALE] = [1280, 380, 48, 2];
+const TITLE_HEIGHT = 84; // of a chart, with its key
+const FONT_FAMILY = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', sans-serif";
+const MONOSPACE = "ui-monospace, 'Liberation Mono', monospace";
 
-/** The three charts on one white sheet, with the sentence above and the text forms below. */
-export async function png(sentence, proof, asked, pictures, titles) {
+/** Returns an image of the three charts, with the answer above and the question as text below. */
+export async function png(sentence, proof, questionText, specs, titles) {
     const canvas = document.createElement("canvas");
     const pen = canvas.getContext("2d");
-    const shown = pictures.filter((picture) => !picture.note);
-    const half = (WIDE - 3 * MARGIN) / 2;
-    const said = wrapped(pen, `600 30px ${FACE}`, sentence, WIDE - 2 * MARGIN);
-    const below = wrapped(pen, `15px ui-monospace, 'Liberation Mono', monospace`, asked, WIDE - 2 * MARGIN).slice(0, 6);
-    const top = MARGIN + 40 * said.length + 44;
-    const full = shown.some(({ name }) => name === "mean") ? CHART + 84 : 0;
-    const others = shown.some(({ name }) => name !== "mean") ? CHART + 84 : 0;
-    canvas.width = SHARP * WIDE;
-    canvas.height = SHARP * (top + full + others + 24 * below.length + MARGIN);
-    pen.scale(SHARP, SHARP);
+    const shown = specs.filter((spec) => !spec.note);
+    const half = (WIDTH - 3 * MARGIN) / 2;
+    const above = wrap(pen, `600 30px ${FONT_FAMILY}`, sentence, WIDTH - 2 * MARGIN);
+    const below = wrap(pen, `15px ${MONOSPACE}`, questionText, WIDTH - 2 * MARGIN).slice(0, 6);
+    const top = MARGIN + 40 * above.length + 44;
+    const firstRow = shown.some(({ name }) => name === "mean") ? CHART_HEIGHT + TITLE_HEIGHT : 0;
+    const secondRow = shown.some(({ name }) => name !== "mean") ? CHART_HEIGHT + TITLE_HEIGHT : 0;
+    canvas.width = SCALE * WIDTH;
+    canvas.height = SCALE * (top + firstRow + secondRow + 24 * below.length + MARGIN);
+    pen.scale(SCALE, SCALE);
     pen.fillStyle = LIGHT.paper;
-    pen.fillRect(0, 0, WIDE, canvas.height);
-    write(pen, `600 30px ${FACE}`, LIGHT.ink, said, MARGIN, MARGIN + 24, 40);
-    write(pen, `17px ${FACE}`, LIGHT.faint, [proof], MARGIN, top - 22, 24);
+    pen.fillRect(0, 0, WIDTH, canvas.height);
+    writeLines(pen, `600 30px ${FONT_FAMILY}`, LIGHT.ink, above, MARGIN, MARGIN + 24, 40);
+    writeLines(pen, `17px ${FONT_FAMILY}`, LIGHT.faint, [proof], MARGIN, top - 22, 24);
     let left = MARGIN;
-    for (const picture of shown) {
-        const wide = picture.name === "mean";
-        const [x, y] = [wide ? MARGIN : left, wide ? top : top + full];
-        await place(pen, picture, titles[picture.name], x, y, wide ? WIDE - 2 * MARGIN : half);
-        if (!wide) left += half + MARGIN;
+    for (const spec of shown) {
+        const isWide = spec.name === "mean";
+        const [x, y] = [isWide ? MARGIN : left, isWide ? top : top + firstRow];
+        await drawChart(pen, spec, titles[spec.name], x, y, isWide ? WIDTH - 2 * MARGIN : half);
+        if (!isWide) left += half + MARGIN;
     }
-    write(pen, `15px ui-monospace, 'Liberation Mono', monospace`, LIGHT.faint, below, MARGIN, top + full + others + 20, 24);
+    writeLines(pen, `15px ${MONOSPACE}`, LIGHT.faint, below, MARGIN, top + firstRow + secondRow + 20, 24);
     return new Promise((resolve) => canvas.toBlob(resolve, "image/png"));
 }
 
-async function place(pen, picture, title, x, y, width) {
-    write(pen, `600 18px ${FACE}`, LIGHT.ink, [title], x, y + 22, 0);
-    pen.font = `13px ${FACE}`;
+async function drawChart(pen, spec, title, x, y, width) {
+    writeLines(pen, `600 18px ${FONT_FAMILY}`, LIGHT.ink, [title], x, y + 22, 0);
+    pen.font = `13px ${FONT_FAMILY}`;
     let at = x;
-    for (const { name, label } of picture.series) {
-        const { colour, width: thick, dash } = LINES[name];
+    for (const { name, label } of spec.series) {
+        const { colour, width: lineWidth, dash } = LINES[name];
         pen.strokeStyle = LIGHT[colour];
-        pen.lineWidth = thick;
+        pen.lineWidth = lineWidth;
         pen.setLineDash(dash);
         pen.beginPath();
         pen.moveTo(at, y + 44);
@@ -87,22 +89,22 @@ async function place(pen, picture, title, x, y, width) {
         at += 32 + pen.measureText(label).width + 20;
     }
     const box = document.createElement("div");
-    box.className = "unseen";
+    box.className = "visually-hidden";
     document.body.append(box);
-    const plot = draw(box, picture, LIGHT, width, CHART);
-    await new Promise((resolve) => setTimeout(resolve)); // uPlot draws once this script has ended
-    pen.drawImage(plot.ctx.canvas, x, y + 58, width, CHART);
+    const plot = draw(box, spec, LIGHT, width, CHART_HEIGHT);
+    await new Promise((resolve) => setTimeout(resolve)); // uPlot draws after the current task
+    pen.drawImage(plot.ctx.canvas, x, y + 58, width, CHART_HEIGHT);
     plot.destroy();
     box.remove();
 }
 
-function write(pen, font, colour, lines, x, y, leading) {
+function writeLines(pen, font, colour, lines, x, y, leading) {
     pen.font = font;
     pen.fillStyle = colour;
-    lines.forEach((text, place) => pen.fillText(text, x, y + place * leading));
+    lines.forEach((text, index) => pen.fillText(text, x, y + index * leading));
 }
 
-function wrapped(pen, font, text, width) {
+function wrap(pen, font, text, width) {
     pen.font = font;
     const lines = [""];
     for (const word of text.split(/(?<=[\s,])/)) {

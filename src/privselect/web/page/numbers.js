@@ -1,26 +1,26 @@
-// Numbers as people write them, and where they stand on a slider.
+// Numbers as people write them, and their positions on a slider.
 
 const NUMBER = /^-?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?(\s*\/\s*0*[1-9]\d*)?$/i;
 
-export const NOTCHES = 1000; // of every slider
+export const SLIDER_STEPS = 1000;
 
-/** Whether a text is a number or a fraction, as the text forms take them. */
+/** Returns whether a text is a number or a fraction, as in text forms. */
 export const isNumber = (text) => NUMBER.test(text.trim());
 
-const shortened = (text) => (text.length <= 80 ? text : `${text.slice(0, 77)}...`);
+const truncated = (text) => (text.length <= 80 ? text : `${text.slice(0, 77)}...`);
 
-/** What is said of a text that is no number. */
-export const notNumber = (name, text) => `\`${name}\` must be a number, got '${shortened(text.trim())}'`;
+/** Returns the error for a text that is not a number. */
+export const notNumber = (name, text) => `\`${name}\` must be a number, got '${truncated(text.trim())}'`;
 
-/** The value of such a text; NaN for any other. */
+/** Returns the value of a number or fraction, and NaN for any other text. */
 export function valueOf(text) {
     if (!isNumber(text)) return NaN;
     const [top, bottom = "1"] = text.trim().split("/");
     return Number(top) / Number(bottom);
 }
 
-/** A number in few digits, with an exponent where zeros would hide it. */
-export function written(value, digits = 7) {
+/** Formats a number with few digits, and with an exponent if it is very small or large. */
+export function format(value, digits = 7) {
     if (value === 0) return "0";
     const rounded = Number(value.toPrecision(digits));
     const size = Math.abs(rounded);
@@ -29,39 +29,39 @@ export function written(value, digits = 7) {
     return `${mantissa}e${Number(exponent)}`;
 }
 
-/** Rounded up or down, never to the nearest: a bound must stay one. */
-export function outward(value, digits, up) {
+/** Formats a bound, rounded up or down, so that the text is a bound too. */
+function formatOutward(value, digits, up) {
     if (value === 0 || !Number.isFinite(value)) return String(value);
-    const near = written(value, digits);
-    if (up ? Number(near) >= value : Number(near) <= value) return near;
+    const nearest = format(value, digits);
+    if (up ? Number(nearest) >= value : Number(nearest) <= value) return nearest;
     const unit = 10 ** (Math.floor(Math.log10(Math.abs(value))) + 1 - digits);
-    return written(Number(near) + (up ? unit : -unit), digits);
+    return format(Number(nearest) + (up ? unit : -unit), digits);
 }
 
-/** Rounded up, for an upper end. */
-export const atMost = (value, digits = 5) => (value === null ? "infinite" : outward(value, digits, true));
+/** Formats an upper bound, rounded up; null is infinite. */
+export const formatUp = (value, digits = 5) => (value === null ? "infinite" : formatOutward(value, digits, true));
 
-/** Rounded down, for a lower end. */
-export const atLeast = (value, digits = 5) => outward(value, digits, false);
+/** Formats a lower bound, rounded down. */
+export const formatDown = (value, digits = 5) => formatOutward(value, digits, false);
 
-/** A share in per cent, without the last crumb that the multiplication leaves. */
-export const inPercent = (share) => Number((100 * share).toPrecision(15));
+/** Converts a fraction to percent, without the rounding error of the multiplication. */
+export const toPercent = (fraction) => Number((100 * fraction).toPrecision(15));
 
-/** A chance in per cent, rounded down. */
-export function percent(chance) {
-    if (chance >= 1) return "100%";
-    return chance >= 1e-3 ? `${(Math.floor(chance * 1000) / 10).toFixed(1)}%` : `${atLeast(100 * chance, 2)}%`;
+/** Formats a probability in percent, rounded down. */
+export function percentDown(probability) {
+    if (probability >= 1) return "100%";
+    return probability >= 1e-3 ? `${(Math.floor(probability * 1000) / 10).toFixed(1)}%` : `${formatDown(100 * probability, 2)}%`;
 }
 
-/** Where a value stands on its slider, from 0 to NOTCHES. */
-export function notchOf(value, { scale, low, high }) {
-    const share = scale === "log" ? Math.log(value / low) / Math.log(high / low) : (value - low) / (high - low);
-    return Number.isFinite(share) ? Math.round(NOTCHES * Math.min(1, Math.max(0, share))) : 0;
+/** Returns the slider position of a value, from 0 to SLIDER_STEPS. */
+export function sliderPosition(value, { scale, low, high }) {
+    const fraction = scale === "log" ? Math.log(value / low) / Math.log(high / low) : (value - low) / (high - low);
+    return Number.isFinite(fraction) ? Math.round(SLIDER_STEPS * Math.min(1, Math.max(0, fraction))) : 0;
 }
 
-/** The value at a place on a slider, in few digits. */
-export function atNotch(notch, { scale, low, high, whole, digits }) {
-    const share = notch / NOTCHES;
-    const value = scale === "log" ? low * (high / low) ** share : low + share * (high - low);
-    return whole ? String(Math.round(value)) : written(value, digits);
+/** Returns the value at a slider position, as text with few digits. */
+export function sliderText(position, { scale, low, high, integer, digits }) {
+    const fraction = position / SLIDER_STEPS;
+    const value = scale === "log" ? low * (high / low) ** fraction : low + fraction * (high - low);
+    return integer ? String(Math.round(value)) : format(value, digits);
 }

@@ -1,279 +1,282 @@
-// The page itself: the form asks, the server answers, the right side shows.
+// The page: the form asks a question, the server answers, and the right side shows the result.
 
-import { Gone, Latest, Refusal, SILENT } from "./ask.js";
+import { ApiError, LatestRequest, NO_RESPONSE, UnreachableError } from "./api.js";
+import { asSentence, meanChart, profileChart, survivalChart } from "./chart_specs.js";
 import { Chart } from "./charts.js";
 import { Design } from "./design.js";
+import { connectExportButtons } from "./export_buttons.js";
 import { element } from "./fields.js";
-import { Form, solved } from "./form.js";
-import { BOUNDS } from "./forms.js";
-import { darkScheme } from "./looks.js";
-import { atMost, written } from "./numbers.js";
-import { lawPicture, meanPicture, profilePicture, spelled } from "./pictures.js";
-import { about, fromFragment, question, readQuestion, start, toFragment, unknownOf } from "./state.js";
-import { offer } from "./taking.js";
+import { BOUNDS } from "./field_specs.js";
+import { Form, formatSolved } from "./form.js";
+import { format, formatUp } from "./numbers.js";
+import { darkScheme } from "./plot_style.js";
+import { defaultState, fieldSpec, fromFragment, readQuestion, toFragment, unknownOf, writeQuestion } from "./state.js";
 
 const COMPUTING = "Computing.";
-const AGAIN = "It is asked again with the next change.";
-const BUSY = "The server is busy, asking again.";
-const INFINITE = "There is no finite answer to go on with.";
+const UNREACHABLE = `${NO_RESPONSE} Change a value to retry.`;
+const BUSY = "Server busy. Retrying.";
+const INFINITE = "There is no finite answer, so there is nothing to show.";
+const CHARTS = ["mean", "profile", "survival"];
 
-const at = (id) => document.getElementById(id);
-const say = (sentence) => (at("status").textContent = sentence);
-const fresh = (name, yes) => (at(name === "compare" ? "compare" : `${name}-chart`).dataset.state = yes ? "fresh" : "old");
+const byId = (id) => document.getElementById(id);
+const say = (message) => (byId("status").textContent = message);
+const mark = (name, isCurrent) =>
+    (byId(name === "compare" ? "compare" : `${name}-chart`).dataset.state = isCurrent ? "current" : "stale");
 
-let good = null; // the last good answer, with its question and what has come of its details
-let asked = ""; // the question that the server was last asked
-const isCurrent = () => good !== null && JSON.stringify(good.question) === asked;
-const owners = new WeakMap(); // of a question about details: the answer that it belongs to
+let result = null; // the last question with an answer, its answer, and the details that arrived
+let requested = ""; // the question that the server got last, as JSON
+const isCurrent = () => result !== null && JSON.stringify(result.question) === requested;
+const owners = new WeakMap(); // from a request for details to the result it belongs to
 
-const charts = Object.fromEntries(["mean", "profile", "law"].map((name) => [name, new Chart(at(`${name}-chart`))]));
-const form = new Form(changed, () => good);
-const design = new Design(at("design"), at("design-open"), { given: closed, use: (law) => form.use(law) });
+const charts = Object.fromEntries(CHARTS.map((name) => [name, new Chart(byId(`${name}-chart`))]));
+const form = new Form(onChange, () => result);
+const design = new Design(byId("design"), byId("design-open"), { getGoal, useCount: (text) => form.useCount(text) });
 
-// To give up on a question costs the server a process, so it is done only where waiting costs more.
-const answering = new Latest("/api/answer", {
+// An aborted question costs the server a process, so a running one gets some time first.
+const answers = new LatestRequest("/api/answer", {
     patience: 3000,
-    answered: (answer, { near, ...body }) => answered(answer, body, near !== null),
-    failed: (error, { near, ...body }) => failed(error, body),
-    busy: () => mark("asking", BUSY),
+    onAnswer: (answer, { search_start: start, ...question }) => showAnswer(answer, question, start !== null),
+    onError: (error, { search_start: start, ...question }) => showFailure(error, question),
+    onBusy: () => setState("computing", BUSY),
 });
-const drawing = new Latest("/api/curves", { patience: 2500, answered: drawn, failed: undrawn, busy: () => say(BUSY) });
-const comparing = new Latest("/api/compare", { patience: 2500, answered: compared, failed: uncompared, busy: () => say(BUSY) });
+const curves = new LatestRequest("/api/curves", { patience: 2500, onAnswer: showCurves, onError: failCurves, onBusy: () => say(BUSY) });
+const comparison = new LatestRequest("/api/compare", { patience: 2500, onAnswer: showRows, onError: failRows, onBusy: () => say(BUSY) });
 
-// ---- asking
+// ---- requests
 
 let timer;
-function changed() {
-    at("notice").hidden = true;
-    clearTimeout(resting);
-    const fault = form.check();
-    if (fault) return old(fault), rest();
-    mark("asking", COMPUTING);
+function onChange() {
+    byId("notice").hidden = true;
+    clearTimeout(refineTimer);
+    const error = form.validate();
+    if (error) return setStale(error), refineSoon();
+    setState("computing", COMPUTING);
     clearTimeout(timer);
-    timer = setTimeout(ask, 30); // a slider tells of every pixel
+    timer = setTimeout(request, 30); // a slider fires on every pixel
 }
 
-function ask() {
-    const body = question(form.state);
-    remember();
-    if (JSON.stringify(body) === asked) return isCurrent() && current();
-    asked = JSON.stringify(body);
-    // The answer to nearly the same question is where the server looks first, where it has to look for a number.
+function request() {
+    const question = writeQuestion(form.state);
+    saveInUrlSoon();
+    if (JSON.stringify(question) === requested) return isCurrent() && setCurrent();
+    requested = JSON.stringify(question);
+    // The server starts its search at the answer to the previous, similar question.
     const unknown = unknownOf(form.state);
-    const near = unknown.includes(".") && unknown === good?.unknown ? good.answer.value : null;
-    answering.ask({ ...body, near });
+    const start = unknown.includes(".") && unknown === result?.unknown ? result.answer.value : null;
+    answers.send({ ...question, search_start: start });
 }
 
-// What is found nearby is proved, but depends on where it was looked for. At rest it is asked for once more, from the beginning, so that
-// a question has one answer, whichever way led to it.
-let resting;
-function rest() {
-    clearTimeout(resting);
-    resting = setTimeout(() => {
-        if (good?.near && (isCurrent() || !asked)) answering.ask({ ...good.question, near: null });
+// An answer is proved wherever its search started, but its last digits depend on the start. When the page is at rest, it asks
+// again without a start, so that a question always has the same answer.
+let refineTimer;
+function refineSoon() {
+    clearTimeout(refineTimer);
+    refineTimer = setTimeout(() => {
+        if (result?.isRough && (isCurrent() || !requested)) answers.send({ ...result.question, search_start: null });
     }, 400);
 }
 
 // ---- the answer
 
-function answered(answer, body, near) {
-    good = { question: body, answer, near, unknown: unknownOf(readQuestion(body)), details: { law: lawPicture(answer) } };
-    at("sentence").replaceChildren(...emphasised(answer));
-    at("proof").textContent = spelled(answer.proved);
-    at("asked").textContent = inText(body);
-    at("python").textContent = answer.python;
-    at("command").textContent = answer.command;
-    charts.law.show(good.details.law);
-    design.age();
+function showAnswer(answer, question, isRough) {
+    const survival = survivalChart(answer);
+    result = { question, answer, isRough, unknown: unknownOf(readQuestion(question)), details: { survival } };
+    byId("sentence").replaceChildren(...emphasiseValue(answer));
+    byId("proof").textContent = asSentence(answer.proof);
+    byId("question-text").textContent = asText(question);
+    byId("python").textContent = answer.python;
+    byId("command").textContent = answer.command;
+    charts.survival.show(survival);
+    design.markStale();
     form.show();
-    for (const place of document.querySelectorAll(".message")) if (place.textContent === SILENT) place.textContent = ""; // it is back
-    if (!near) detail();
-    if (isCurrent()) current();
-    else if (!asked) rest();
+    for (const place of document.querySelectorAll(".message")) if (place.textContent === NO_RESPONSE) place.textContent = "";
+    if (!isRough) requestDetails();
+    if (isCurrent()) setCurrent();
+    else if (!requested) refineSoon();
 }
 
-/** The answer on the screen is that to the question on the screen. */
-function current() {
-    if (!good.near) return fine();
-    mark("near", COMPUTING);
-    fresh("law", true);
-    rest();
+/** Marks the answer as the one to the question in the form. */
+function setCurrent() {
+    if (!result.isRough) return setFinal();
+    setState("refining", COMPUTING);
+    mark("survival", true);
+    refineSoon();
 }
 
-function fine() {
-    mark("fresh", "");
-    for (const name of ["mean", "profile", "law", "compare"]) fresh(name, name in good.details);
-    speak(at("sentence").textContent);
+function setFinal() {
+    setState("current", "");
+    for (const name of [...CHARTS, "compare"]) mark(name, name in result.details);
+    announce(byId("sentence").textContent);
 }
 
-/** The number that was solved for stands out. */
-function emphasised({ sentence, shown, unknown: name }) {
-    const named = sentence.indexOf(`${name} ${shown}`);
-    const place = named < 0 ? sentence.indexOf(shown) : named + name.length + 1;
-    if (!shown || place < 0) return [sentence];
-    return [sentence.slice(0, place), element("strong", {}, shown), sentence.slice(place + shown.length)];
+/** Splits the sentence so that the solved number is emphasised. */
+function emphasiseValue({ sentence, value_text: text, unknown }) {
+    const named = sentence.indexOf(`${unknown} ${text}`);
+    const start = named < 0 ? sentence.indexOf(text) : named + unknown.length + 1;
+    if (!text || start < 0) return [sentence];
+    return [sentence.slice(0, start), element("strong", {}, text), sentence.slice(start + text.length)];
 }
 
-/** The question as text forms, with the answer in it. */
-function inText({ mechanism, count, epsilon, delta }) {
-    const filled = (text) => text.replace("?", solved(good));
-    return [filled(mechanism), filled(count ?? "one trial"), `(${filled(epsilon)}, ${filled(delta)})`].join("  ·  ");
+/** Returns the question as text forms, with the answer in it. */
+function asText({ mechanism, count, epsilon, delta }) {
+    const fill = (text) => text.replace("?", formatSolved(result));
+    return [fill(mechanism), fill(count ?? "one trial"), `(${fill(epsilon)}, ${fill(delta)})`].join("  ·  ");
 }
 
-/** What a law of K is designed for. */
-function closed() {
-    if (!good) return null;
-    const { mechanism, epsilon, delta, cost, trials } = good.answer;
+/** Returns the goal for the design of a law of K. */
+function getGoal() {
+    if (!result) return null;
+    const { mechanism, epsilon, delta, cost, trials } = result.answer;
     return { mechanism, epsilon: epsilon ?? cost.upper, delta, mean: trials.expected };
 }
 
-// ---- its details: they follow one another, as the server computes them one by one
+// ---- details: requested one after the other, because the server computes them one by one
 
-function detail() {
-    const next = { ...good.question, value: good.answer.value };
-    owners.set(next, good);
-    if (next.value !== null) return drawing.ask(next);
-    drawing.cancel();
-    comparing.cancel();
-    unpictured(INFINITE);
-    untabled(INFINITE);
+function requestDetails() {
+    const body = { ...result.question, value: result.answer.value };
+    owners.set(body, result);
+    if (body.value !== null) return curves.send(body);
+    curves.cancel();
+    comparison.cancel();
+    showChartNote(INFINITE);
+    showTableNote(INFINITE);
 }
 
-function drawn(curves, body) {
+function showCurves(found, body) {
     const owner = owners.get(body);
-    if (owner !== good && "mean" in good.details) return; // its successor has charts of its own already
-    owner.details.mean = meanPicture(owner.answer, curves);
-    owner.details.profile = profilePicture(owner.answer, curves);
+    if (owner !== result && "mean" in result.details) return; // the new result already has its own charts
+    owner.details.mean = meanChart(owner.answer, found);
+    owner.details.profile = profileChart(owner.answer, found);
     charts.mean.show(owner.details.mean);
     charts.profile.show(owner.details.profile);
-    arrived(owner, ["mean", "profile"]);
-    if (owner === good) comparing.ask(body);
+    markArrived(owner, ["mean", "profile"]);
+    if (owner === result) comparison.send(body);
 }
 
-function compared({ rows }, body) {
+function showRows({ rows }, body) {
     const owner = owners.get(body);
-    if (owner !== good && "compare" in good.details) return;
-    const open = owner.unknown.includes("."); // a number of the mechanism or of the law
-    const label = about(readQuestion(owner.question), owner.unknown)?.label ?? owner.answer.unknown;
+    if (owner !== result && "compare" in result.details) return;
+    const hasRequired = owner.unknown.includes("."); // the unknown belongs to the mechanism or to the law of K
+    const label = fieldSpec(readQuestion(owner.question), owner.unknown)?.label ?? owner.answer.unknown;
     owner.details.compare = rows;
-    at("instead").hidden = !open;
-    at("instead").textContent = open ? `${label} it would force` : "";
-    at("compare").tBodies[0].replaceChildren(...rows.map((row) => line(row, open, owner.answer.shown)));
-    arrived(owner, ["compare"]);
+    byId("required").hidden = !hasRequired;
+    byId("required").textContent = hasRequired ? `required ${label}` : "";
+    byId("compare").tBodies[0].replaceChildren(...rows.map((row) => tableRow(row, hasRequired, owner.answer.value_text)));
+    markArrived(owner, ["compare"]);
 }
 
-/** What others would force is shown to the nearest; our own number as the sentence says it, rounded to the safe side. */
-function line({ name, label, epsilon, ratio, instead, note }, open, shown) {
-    const forced = (value) => (name === "exact" ? shown : written(value, 4));
-    const cell = (value, write = (one) => atMost(one, 4)) => element("td", {}, value === null ? "–" : write(value));
-    const first = element("th", { scope: "row" }, BOUNDS[name] ?? label, ...(note ? [element("small", {}, note)] : []));
-    const cells = [cell(epsilon), cell(ratio, (one) => one.toFixed(2)), ...(open ? [cell(instead, forced)] : [])];
-    return element("tr", { className: name }, first, ...cells);
+/** Returns a table row. Required values of other bounds are rounded to nearest; the exact one is as in the sentence. */
+function tableRow({ name, label, epsilon, ratio, required, note }, hasRequired, valueText) {
+    const formatRequired = (value) => (name === "exact" ? valueText : format(value, 4));
+    const cell = (value, write = (one) => formatUp(one, 4)) => element("td", {}, value === null ? "–" : write(value));
+    const head = element("th", { scope: "row" }, BOUNDS[name] ?? label, ...(note ? [element("small", {}, note)] : []));
+    const cells = [cell(epsilon), cell(ratio, (one) => one.toFixed(2)), ...(hasRequired ? [cell(required, formatRequired)] : [])];
+    return element("tr", { className: name }, head, ...cells);
 }
 
-function arrived(owner, names) {
-    const current = owner === good && isCurrent();
-    for (const name of names) fresh(name, current);
+function markArrived(owner, names) {
+    const current = owner === result && isCurrent();
+    for (const name of names) mark(name, current);
     if (current) say("");
 }
 
-/** Details that did not come say why in their place; where the server is gone, they stay old. */
-function missing(error, body, instead) {
-    if (owners.get(body) !== good) return;
-    if (error instanceof Refusal) instead(spelled(error.message));
-    else if (error instanceof Gone) say(`${SILENT} ${AGAIN}`);
+/** Shows why details are missing in their place. If the server is unreachable, the old details stay. */
+function failDetails(error, body, showNote) {
+    if (owners.get(body) !== result) return;
+    if (error instanceof ApiError) showNote(asSentence(error.message));
+    else if (error instanceof UnreachableError) say(UNREACHABLE);
     else throw error;
 }
 
-function undrawn(error, body) {
-    missing(error, body, (note) => (unpictured(note), comparing.ask(body)));
+function failCurves(error, body) {
+    failDetails(error, body, (note) => (showChartNote(note), comparison.send(body)));
 }
 
-function uncompared(error, body) {
-    missing(error, body, untabled);
+function failRows(error, body) {
+    failDetails(error, body, showTableNote);
 }
 
-function unpictured(note) {
-    for (const name of ["mean", "profile"]) charts[name].show((good.details[name] = { name, note }));
-    arrived(good, ["mean", "profile"]);
+function showChartNote(note) {
+    for (const name of ["mean", "profile"]) charts[name].show((result.details[name] = { name, note }));
+    markArrived(result, ["mean", "profile"]);
 }
 
-function untabled(note) {
-    good.details.compare = [];
-    at("compare").tBodies[0].replaceChildren(element("tr", {}, element("td", { colSpan: 4, className: "note" }, note)));
-    arrived(good, ["compare"]);
+function showTableNote(note) {
+    result.details.compare = [];
+    byId("compare").tBodies[0].replaceChildren(element("tr", {}, element("td", { colSpan: 4, className: "note" }, note)));
+    markArrived(result, ["compare"]);
 }
 
-// ---- where there is no new answer
+// ---- errors
 
-function failed(error, body) {
-    if (JSON.stringify(body) !== asked) return;
-    if (error instanceof Refusal && isCurrent()) {
-        good.near = false; // what was found nearby will do
-        detail();
-        return fine();
+function showFailure(error, question) {
+    if (JSON.stringify(question) !== requested) return;
+    if (error instanceof ApiError && isCurrent()) {
+        result.isRough = false; // the rough answer is proved too, so it becomes the final one
+        requestDetails();
+        return setFinal();
     }
-    if (error instanceof Refusal) return old(error.message, !form.refuse(error)), rest();
-    old(error instanceof Gone ? `${SILENT} ${AGAIN}` : "The answer could not be shown.", true);
-    if (!(error instanceof Gone)) throw error;
+    if (error instanceof ApiError) return setStale(error.message, !form.showApiError(error)), refineSoon();
+    setStale(error instanceof UnreachableError ? UNREACHABLE : "The answer could not be shown.", true);
+    if (!(error instanceof UnreachableError)) throw error;
 }
 
-/** The last good answer stays, and says that it is old; `apart` where no field says why. */
-function old(sentence, apart = false) {
+/** Keeps the last answer and marks it as stale. `showsReason` is set if no field shows the reason. */
+function setStale(reason, showsReason = false) {
     clearTimeout(timer);
-    asked = ""; // the next change asks again, even the same
-    const kept = good ? "Still the answer to the last good question." : "";
-    if (!good) at("sentence").textContent = "No answer yet.";
-    mark("old", apart || !good ? `${spelled(sentence)} ${kept}`.trim() : kept);
-    speak(sentence);
+    requested = ""; // the next change sends a request, even for the same question
+    const kept = result ? "This answer belongs to the last valid question." : "";
+    if (!result) byId("sentence").textContent = "No answer yet.";
+    setState("stale", showsReason || !result ? `${asSentence(reason)} ${kept}`.trim() : kept);
+    announce(reason);
 }
 
-function mark(how, sentence) {
-    at("answer").dataset.state = how;
-    say(sentence);
-    if (how !== "fresh") for (const name of ["mean", "profile", "law", "compare"]) fresh(name, false);
+function setState(state, message) {
+    byId("answer").dataset.state = state;
+    say(message);
+    if (state !== "current") for (const name of [...CHARTS, "compare"]) mark(name, false);
 }
 
-let speaking;
-function speak(sentence) {
-    clearTimeout(speaking);
-    speaking = setTimeout(() => (at("spoken").textContent = sentence), 900); // once a slider has come to rest
+let announceTimer;
+function announce(sentence) {
+    clearTimeout(announceTimer);
+    announceTimer = setTimeout(() => (byId("announcement").textContent = sentence), 900); // after the slider stopped
 }
 
-// ---- the address
+// ---- the URL
 
-let known; // what the page itself has put into the address, or read from it
-let remembering;
+let knownFragment; // the fragment that the page wrote or read last
+let urlTimer;
 
-function remember() {
-    clearTimeout(remembering);
-    remembering = setTimeout(write, 150); // browsers allow only so many a second
+function saveInUrlSoon() {
+    clearTimeout(urlTimer);
+    urlTimer = setTimeout(saveInUrl, 150); // browsers limit the rate
 }
 
-function write() {
-    if (location.hash !== known) return; // another was pasted just now, and is about to be read
+function saveInUrl() {
+    if (location.hash !== knownFragment) return; // a pasted fragment is about to be read
     history.replaceState(null, "", `#${toFragment(form.state)}`);
-    known = location.hash;
+    knownFragment = location.hash;
 }
 
 function restore() {
-    known = location.hash;
-    const read = location.hash.length > 1 ? fromFragment(location.hash) : start();
-    asked = "";
-    form.restore(read ?? start());
-    if (read) return;
-    at("notice").textContent = "The link could not be read. This is the question to begin with.";
-    at("notice").hidden = false;
+    knownFragment = location.hash;
+    const state = location.hash.length > 1 ? fromFragment(location.hash) : defaultState();
+    requested = "";
+    form.restore(state ?? defaultState());
+    if (state) return;
+    byId("notice").textContent = "The link is invalid. The page shows the default question.";
+    byId("notice").hidden = false;
 }
 
-// ---- wiring
+// ---- start
 
-offer(() => good, () => (write(), location.href));
-at("skip").addEventListener("click", (event) => {
-    event.preventDefault(); // what follows # in the address is the question
-    at("answer").focus();
+connectExportButtons(() => result, () => (saveInUrl(), location.href));
+byId("skip").addEventListener("click", (event) => {
+    event.preventDefault(); // the fragment of the URL holds the question
+    byId("answer").focus();
 });
 document.querySelector("form").addEventListener("submit", (event) => event.preventDefault());
 darkScheme.addEventListener("change", () => Object.values(charts).forEach((chart) => chart.redraw()));
-addEventListener("hashchange", () => location.hash !== known && restore());
+addEventListener("hashchange", () => location.hash !== knownFragment && restore());
 restore();

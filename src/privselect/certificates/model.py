@@ -1,0 +1,219 @@
+"""The parts of a certificate: the plan, the user's declarations, the numbers, and the run."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, StringConstraints, field_validator, model_validator
+
+from privselect._util.validation import ACCURACY_RANGE, format_value
+from privselect.certificates.canonical import digest
+from privselect.certificates.strict_model import Line, Lines, StrictModel
+from privselect.counts import Count
+from privselect.mechanisms import Composed, DiscreteGaussian, Mechanism
+from privselect.mechanisms.neighbours import ADD_REMOVE
+from privselect.open_spec import OpenSpec
+from privselect.selection.selection import selection_of
+from privselect.text_forms import parse, read_spec
+
+EpsilonBound = float | Literal["infinite"]  # JSON has no infinity
+BoundValue = float | Literal["infinite", "not covered"]
+
+SYSTEM_ENTROPY = "the operating system's entropy"
+ROUNDING = "upper bounds are proved and rounded up, lower bounds are proved and rounded down"
+PUBLIC_SCORE, COVERED_SCORE = "public", "covered"
+SCORE_KINDS = {
+    PUBLIC_SCORE: "computed from the private output of the trial and from public data",
+    COVERED_SCORE: "covered by the mechanism of a trial, as declared by the user",
+}
+_REQUIRED = {"unit": "the unit of privacy", "trust_model": "the trust model", "records_public": "whether the number of records is public"}
+
+
+class Declared(StrictModel):
+    """Declarations of the user that no program can check; without the first three a certificate is a draft."""
+
+    unit: Line | None = Field(default=None, description='The unit of privacy, such as "one person".')
+    trust_model: Line | None = Field(default=None, description='Who sees which data, such as "central: the curator sees the data".')
+    records_public: bool | None = Field(default=None, description="Whether the number of records is public.")
+    score: Line | None = Field(default=None, description="How the score is private.")
+    not_covered: Lines = Field(default=(), description="Accesses to the data that the claim does not cover.")
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Descriptions of the required declarations that are missing."""
+        return tuple(description for name, description in _REQUIRED.items() if getattr(self, name) is None)
+
+
+class PlanTerms(StrictModel):
+    """The plan that a certificate is about: mechanism, law of K, budget and declarations. A plan file has the same fields."""
+
+    mechanism: str = Field(description="The mechanism of one trial as a text form, such as gaussian(sigma=4).")
+    count: str | None = Field(
+        default=None, description="The law of K, the number of trials, such as geometric(mean=30); null for one trial."
+    )
+    epsilon: float = Field(ge=0.0, description="The budget; a certificate never exceeds it.")
+    delta: float = Field(gt=0.0, lt=1.0)
+    declared: Declared = Declared()
+
+    @field_validator("mechanism")
+    @classmethod
+    def _check_mechanism(cls, text: str) -> str:
+        return str(_read(text, Mechanism, "`mechanism` must be a mechanism such as gaussian(sigma=4)"))
+
+    @field_validator("count")
+    @classmethod
+    def _check_count(cls, text: str | None) -> str | None:
+        return None if text is None else str(_read(text, Count, "`count` must be a law of K such as geometric(mean=30)"))
+
+    @property
+    def selection(self) -> Mechanism:
+        """The selection of the best of K trials, or the mechanism itself without a law of K."""
+        return selection_of(_parse(self.mechanism), None if self.count is None else _parse(self.count))
+
+    def digest(self) -> str:
+        """Return the hash of the plan."""
+        return digest(self.as_dict())
+
+
+class RunMetadata(StrictModel):
+    """Facts about the run that may be public: randomness, number of runs, notes.
+
+    A certificate is public, so it never contains K, results of losing trials, or timings.
+    """
+
+    randomness: Line = Field(default=SYSTEM_ENTROPY, description="The source of all randomness.")
+    insecure: bool = Field(default=False, description="Whether others may know the randomness, for example because of a seed.")
+    spec_hash: Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")] | None = Field(
+        default=None,
+        description="The hash of the run specification: objective, space, mechanism, law of K, score, export, fallback.",
+    )
+    runs: int = Field(default=1, ge=1, le=10**6, description="The number of runs of the plan on the same data, composed.")
+    notes: Lines = ()
+
+    @model_validator(mode="after")
+    def _check_insecure(self) -> RunMetadata:
+        if self.randomness != SYSTEM_ENTROPY and not self.insecure:
+            raise ValueError(f"`insecure` must be true if the randomness is not {SYSTEM_ENTROPY}, got false")
+        return self
+
+
+class EpsilonInterval(StrictModel):
+    """Bounds on epsilon: ``lower <= truth <= upper``."""
+
+    lower: float | None = Field(ge=0.0, description="Null if no lower bound is proved.")
+    upper: EpsilonBound
+
+    @model_validator(mode="after")
+    def _check_order(self) -> EpsilonInterval:
+        if self.upper != "infinite":
+            _check_interval(self.lower, self.upper)
+        return self
+
+
+class TotalEpsilon(StrictModel):
+    """The certified claim: (upper, delta)-DP. The worst mechanism with this description needs at least ``lower``."""
+
+    lower: float | None = Field(ge=0.0, description="Null if no lower bound is proved.")
+    upper: float = Field(ge=0.0)
+    delta: float = Field(gt=0.0, lt=1.0)
+
+    @model_validator(mode="after")
+    def _check_order(self) -> TotalEpsilon:
+        _check_interval(self.lower, self.upper)
+        return self
+
+
+class ProfilePoint(StrictModel):
+    """A proved point (epsilon, delta) of the privacy profile."""
+
+    epsilon: float = Field(ge=0.0, le=700.0)
+    delta: float = Field(ge=0.0, le=1.0)
+
+
+class ApproximateGDP(StrictModel):
+    """(mu, delta)-approximate Gaussian DP: delta(e) <= delta + (1 - delta) G_mu(e) at every e >= 0."""
+
+    mu: float = Field(gt=0.0)
+    delta: float = Field(ge=0.0, lt=1.0)
+
+
+class OtherBounds(StrictModel):
+    """Epsilon of one run by the other bounds, at the same delta."""
+
+    pointwise: BoundValue
+    ratio: BoundValue
+    paper: BoundValue
+    renyi: BoundValue
+    liu_talwar: BoundValue
+
+
+class Composition(StrictModel):
+    """Epsilon of releasing all outputs of a fixed number of trials: another mechanism, not a bound on this one."""
+
+    runs: int = Field(ge=1)
+    epsilon: BoundValue
+
+
+class Accuracy(StrictModel):
+    """The relative gap between the bounds of the total, and how numbers are rounded."""
+
+    requested: float | None = Field(ge=ACCURACY_RANGE.low, le=ACCURACY_RANGE.high)
+    gap: float | None = Field(ge=0.0, description="upper/lower - 1; null if no lower bound above 0 is proved.")
+    rounding: Line
+
+
+class Versions(StrictModel):
+    """Versions of the software that computed the numbers."""
+
+    privselect: Line
+    python: Line
+    numpy: Line
+    scipy: Line
+    dp_accounting: Line
+
+
+class Signature(StrictModel):
+    """An Ed25519 signature of the canonical JSON of all fields except the hash and the signature."""
+
+    algorithm: Literal["ed25519"] = "ed25519"
+    public_key: str = Field(pattern=r"^[0-9a-f]{64}$", description="The public key, in hexadecimal.")
+    value: str = Field(pattern=r"^[0-9a-f]{128}$")
+
+
+def compose_runs(mechanism: Mechanism, run: RunMetadata | None) -> Mechanism:
+    """Return all runs that a certificate covers as one mechanism."""
+    return mechanism if run is None or run.runs == 1 else Composed((mechanism,), times=run.runs)
+
+
+def noise_of_count(sigma: float) -> DiscreteGaussian:
+    """Return the mechanism of a noisy count of correct predictions: one record changes the count by at most 1."""
+    return DiscreteGaussian(sigma=sigma, neighbours=ADD_REMOVE)
+
+
+def describe_noisy_count(noise: Mechanism) -> str:
+    """Return the description of a noisy count in a certificate."""
+    return f"a count of correct predictions on private records that are not used for training, plus noise: {noise}"
+
+
+def with_score_declaration(declared: Declared, description: str) -> Declared:
+    """Return the declarations with a description of the score, unless the user has given one."""
+    return declared if declared.score is not None else Declared(**{**declared.model_dump(), "score": description})
+
+
+@lru_cache(maxsize=64)
+def _parse(text: str) -> Any:
+    """Parse a text form once: issuing a certificate and verifying it need the objects many times."""
+    return parse(text)
+
+
+def _read(text: str, kind: type, requirement: str) -> object:
+    spec: object = read_spec(_parse(text), kind, requirement)
+    if isinstance(spec, OpenSpec):
+        raise ValueError(f"{requirement}, got the open parameter in {format_value(spec)}")  # noqa: TRY004 - pydantic catches ValueError
+    return spec
+
+
+def _check_interval(lower: float | None, upper: float) -> None:
+    if lower is not None and lower > upper:
+        raise ValueError(f"an interval needs lower <= upper, got {lower} and {upper}")

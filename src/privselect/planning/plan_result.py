@@ -1,0 +1,156 @@
+"""A solved plan: mechanism, law of K, certified cost, and what the law of K says about the number of trials."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from privselect._util.rounding import format_down, format_up
+from privselect._util.validation import OPEN_UNIT, check_number
+from privselect.selection.selection import selection_of
+from privselect.text_forms import write_value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from privselect.counts.base import Count
+    from privselect.interval import Interval
+    from privselect.mechanisms.base import Mechanism
+
+TOP_FRACTIONS = (0.01, 0.05, 0.1)
+QUANTILES = (0.5, 0.9, 0.99)
+
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
+_SMALLEST = 1e-20  # below it phi' is constant for every law with a mean up to 1e15
+_PANELS = 160
+
+_BASELINE_LABELS = {
+    "paper": "by the paper's bound",
+    "renyi": "by Renyi divergences",
+    "composition": "with every run released",
+    "full_release": "with every score released",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A mechanism and a law of K that meet the budget (epsilon, delta), and the parameter that was solved for.
+
+    - ``cost``: the certified epsilon at delta.
+    - ``parameter``, ``value``: the open parameter and its solution; None if nothing was open.
+    - ``problem``: the text forms with the open parameter written as ``?``.
+    - ``baselines``: the value that each other bound needs for the same budget; None if there is none, for a reason in ``notes``.
+    - ``feasible_ranges``: if the parameter is a cap, every range (first, last) that meets the budget; ``last`` is None if unbounded.
+    """
+
+    mechanism: Mechanism
+    count: Count | None
+    epsilon: float
+    delta: float
+    cost: Interval
+    parameter: str | None = None
+    value: float | None = None
+    problem: tuple[str, str | None] | None = None
+    baselines: Mapping[str, float | None] = field(default_factory=dict)
+    notes: Mapping[str, str] = field(default_factory=dict)
+    feasible_ranges: tuple[tuple[int, int | None], ...] | None = None
+
+    @property
+    def selection(self) -> Mechanism:
+        """The selection of the best of K trials, or the mechanism itself without a law of K."""
+        return selection_of(self.mechanism, self.count)
+
+    def success_probability(self, tau: float) -> float:
+        """Return the probability that at least one trial is in the best fraction ``tau`` of the search space."""
+        return success_probability(self.count, tau)
+
+    def trials(self) -> dict[str, Any]:
+        """Return the mean and quantiles of K, the probability of K = 0, and success probabilities."""
+        law = self.count
+        return {
+            "expected": 1.0 if law is None else law.expected(),
+            "quantiles": {str(q): 1 if law is None else law.quantile(q) for q in QUANTILES},
+            "probability_of_zero": 0.0 if law is None else law.probability_of_zero(),
+            "success_probability": {str(tau): self.success_probability(tau) for tau in TOP_FRACTIONS},
+        }
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the plan as JSON data."""
+        return {
+            "mechanism": str(self.mechanism),
+            "count": None if self.count is None else str(self.count),
+            "epsilon": self.cost.as_dict(),
+            "delta": self.delta,
+            "budget": self.epsilon,
+            "solved": None if self.parameter is None else {"parameter": self.parameter, "value": self.value},
+            "problem": None if self.problem is None else {"mechanism": self.problem[0], "count": self.problem[1]},
+            "feasible_ranges": None if self.feasible_ranges is None else [list(range_) for range_ in self.feasible_ranges],
+            "baselines": dict(self.baselines),
+            "notes": dict(self.notes),
+            "trials": self.trials(),
+        }
+
+    def summary(self) -> str:
+        """Return the plan as lines of text; text forms are complete, so they can be copied."""
+        lines = list(_summary_lines(self))
+        width = max(len(label) for label, _ in lines)
+        return "\n".join(f"{label:{width}}  {text}" for label, text in lines)
+
+
+def survival_function(count: Count, last: int) -> list[float]:
+    """Return ``P(K >= k)`` for k from 0 to ``last``."""
+    below = np.concatenate([[0.0], np.cumsum(np.exp(count.log_pmf(np.arange(last))))])
+    return [float(one) for one in np.clip(1.0 - below, 0.0, 1.0)]
+
+
+def success_probability(count: Count | None, tau: float) -> float:
+    """Return the probability that at least one of K trials is in the best fraction ``tau`` of the search space; None is one trial.
+
+    It is ``1 - phi(1-tau)``, the integral of ``phi'(1-u)`` over [0, tau]; the integrand is smooth in log u.
+    """
+    fraction = check_number("tau", tau, OPEN_UNIT)
+    if count is None:
+        return fraction
+    edges = np.concatenate([[0.0], np.geomspace(_SMALLEST * fraction, fraction, _PANELS)])
+    half, middle = 0.5 * np.diff(edges), 0.5 * (edges[1:] + edges[:-1])
+    values = np.exp(count.log_dpgf(middle[:, None] + half[:, None] * _NODES))
+    return min(float((values @ _WEIGHTS) @ half), 1.0)
+
+
+def _summary_lines(plan: Plan) -> Iterator[tuple[str, str]]:
+    lower = "" if plan.cost.lower is None else f", and at least {format_down(float(plan.cost.lower), 6)}"
+    yield "mechanism", str(plan.mechanism)
+    yield "law of K", "one trial" if plan.count is None else str(plan.count)
+    yield "budget", f"epsilon {write_value(plan.epsilon)} at delta {write_value(plan.delta)}"
+    yield "certified", f"epsilon {format_up(float(plan.cost.upper), 6)}{lower}"
+    if plan.parameter is not None and plan.value is not None:
+        yield plan.parameter, f"{write_value(plan.value)}"
+    if plan.feasible_ranges is not None:
+        yield "  feasible values", ", ".join(_format_range(*range_) for range_ in plan.feasible_ranges)
+    for name, value in plan.baselines.items():
+        yield f"  {_BASELINE_LABELS[name]}", plan.notes[name] if value is None else f"{write_value(value)}{_ratio(value, plan.value)}"
+    if plan.count is not None:
+        yield from _trial_lines(plan.trials())
+
+
+def _trial_lines(trials: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    quantiles = ", ".join(f"at most {k} with {100 * float(q):g}%" for q, k in trials["quantiles"].items())
+    yield "trials", f"{trials['expected']:.6g} expected; {quantiles}"
+    if trials["probability_of_zero"] > 0.0:
+        yield "  no trial", f"{_percent(trials['probability_of_zero'])}; a fixed symbol is then released"
+    success = ", ".join(f"best {100 * float(tau):g}% with {_percent(value)}" for tau, value in trials["success_probability"].items())
+    yield "some trial in the", success
+
+
+def _percent(probability: float) -> str:
+    return f"{format_down(100.0 * probability, 1)}%" if probability >= 1e-3 else f"{100.0 * probability:.2g}%"
+
+
+def _format_range(first: int, last: int | None) -> str:
+    return f"{first} and more" if last is None else f"{first}" if first == last else f"{first} to {last}"
+
+
+def _ratio(value: float, exact: float | None) -> str:
+    return f"  (factor {value / exact:.3g})" if exact and exact > 0.0 < value else ""

@@ -1,1 +1,0 @@
-"""Searches for the value of an open parameter."""

@@ -1,1 +1,0 @@
-"""Hide the output and interrupts of a trial."""

@@ -1,1 +1,0 @@
-"""Random bits of a run, all derived from one secret."""
