@@ -1,4 +1,4 @@
-"""Report noisy max: its price, and as it runs, a batch by the exact sampler and with float noise, and one round of a vote."""
+"""Benchmarks of report noisy max: accounting, exact and float sampling of a batch, and one round of a vote."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROUNDED = ps.NoisyMax(ps.Gaussian(sigma=40), m=10, rounds=ROUNDS)
 
 
 def noisy_max_lines() -> list[Line]:
-    ps.report_noisy_max(BATCH[:10], NOISES[0])  # what is imported on first use
+    ps.report_noisy_max(BATCH[:10], NOISES[0])  # trigger imports that happen on first use
     ps.NoisyMax(NOISES[0], m=3, rounds=2).epsilon_at(1e-6)
     exact = [Line(f"noisy max: 100,000 vectors of 10, exact, {noise}", batch(noise), "s", 30.0) for noise in NOISES]
     votes = ps.NoisyVotes(NOISES[0], m=10, rounds=ROUNDS)

@@ -1,4 +1,4 @@
-"""Plans, in units of the accountant's own work; designs, in seconds and megabytes."""
+"""Benchmark plans, in evaluations of the accountant, and designs, in seconds and megabytes."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from memory import peak_of
 import privselect as ps
 
 DELTA = 1e-6
-MOST = 25.0  # evaluations
+MOST_EVALUATIONS = 25.0
 DPSGD = "dpsgd(noise_multiplier={}, sampling_probability={}, steps={})"
 GEOMETRIC = "geometric(mean=30)"
-QUESTIONS = {
+PROBLEMS = {
     "noise_multiplier": (DPSGD.format("?", 0.01, 4000), GEOMETRIC, 2.0),
     "steps": (DPSGD.format(1.3, 0.01, "?"), GEOMETRIC, 4.0),
     "sampling_probability": (DPSGD.format(1.3, "?", 4000), GEOMETRIC, 4.0),
@@ -28,7 +28,7 @@ _FRESH = itertools.count(1)
 
 
 def planning_lines() -> list[Line]:
-    return [*(_plan_line(name, *question) for name, question in QUESTIONS.items()), *_design_lines()]
+    return [*(_plan_line(name, *problem) for name, problem in PROBLEMS.items()), *_design_lines()]
 
 
 def _design_lines() -> list[Line]:
@@ -36,20 +36,20 @@ def _design_lines() -> list[Line]:
     spent = seconds(lambda: found.append(ps.design(ps.Gaussian(sigma=4), **DESIGN)))
     return [
         Line("design with cap 500", spent, "s", LONGEST),
-        Line("design with cap 500: gap to the best law there could be", 100.0 * found[0].gap, "%", 2.0),
+        Line("design with cap 500: gap to the upper bound of every law", 100.0 * found[0].gap, "%", 2.0),
         Line("peak memory: design with cap 500", peak_of(f"ps.design(ps.Gaussian(sigma=4), **{DESIGN!r})"), "MB", LARGEST),
     ]
 
 
 def _plan_line(name: str, mechanism: str, count: str, epsilon: float) -> Line:
-    """A whole plan, the other bounds with it, over one evaluation at its solution; nothing is at hand from before."""
+    """Return the time of a plan with its baselines, relative to one uncached evaluation at its solution."""
     ratios = []
     for _ in range(3):
         found: list[ps.Plan] = []
-        # Another budget, by a hair, and another mechanism: what is cached is of no use.
+        # A slightly different budget and mechanism, so that no cache helps.
         nudge = 1.0 + 1e-4 * next(_FRESH)
         spent = seconds(lambda: found.append(ps.plan(mechanism, count, epsilon=epsilon * nudge, delta=DELTA)))  # noqa: B023
         trial = found[0].mechanism
         fresh = ps.DPSGD(trial.noise_multiplier * (1.0 + 1e-9), trial.sampling_probability, trial.steps)  # type: ignore[attr-defined]
         ratios.append(spent / seconds(lambda: ps.Selection(fresh, found[0].count).epsilon_at(DELTA)))  # noqa: B023
-    return Line(f"plan for {name}: evaluations of the accountant's work", median(ratios), "x", MOST)
+    return Line(f"plan for {name}: evaluations of the accountant", median(ratios), "x", MOST_EVALUATIONS)

@@ -1,4 +1,4 @@
-"""Private linear regression: one fit of each kind, and the profile of one posterior sample."""
+"""Time one fit of each private linear regressor, and the privacy profile of one posterior sample."""
 
 from __future__ import annotations
 
@@ -27,28 +27,33 @@ def regression_lines() -> list[Line]:
     rows = rng.normal(size=(ROWS, COLUMNS))
     rows /= np.linalg.norm(rows, axis=1)[:, None]
     targets = np.clip(rows @ rng.normal(size=COLUMNS) / 4, -1, 1)
-    AdaSSPRegressor().fit(rows[:100], targets[:100])  # what is imported on first use
+    AdaSSPRegressor().fit(rows[:100], targets[:100])  # warm up lazy imports
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        # An epsilon of its own for each: none has its mechanism in memory.
+        # Each fit has another epsilon, so no mechanism is cached.
         fits = [
             Line(
                 f"regression: {kind.__name__}, fit of {ROWS:,} x {COLUMNS}{', with intercept' if intercept else ''}",
                 seconds(
-                    lambda kind=kind, place=place, intercept=intercept: kind(epsilon=1 + place, fit_intercept=intercept).fit(rows, targets)
+                    lambda kind=kind, index=index, intercept=intercept: kind(epsilon=1 + index, fit_intercept=intercept).fit(rows, targets)
                 ),  # type: ignore[misc]
                 "s",
                 1.0,
             )
-            for place, kind in enumerate(KINDS)
+            for index, kind in enumerate(KINDS)
             for intercept in (False, True)
         ]
     return [
         *fits,
         *(
-            Line(f"regression: OPS of leverage {leverage:g}, 100 epsilons", seconds(lambda one=one: one.delta_at(EPSILONS)), "s", 0.5)  # type: ignore[misc]
+            Line(
+                f"regression: OPS of leverage {leverage:g}, 100 epsilons",
+                seconds(lambda ops=ops: ops.delta_at(EPSILONS)),
+                "s",
+                0.5,
+            )  # type: ignore[misc]
             for leverage in (0.001, 0.01, 0.1)
-            for one in (OPS(leverage, 0.05 / leverage),)
+            for ops in (OPS(leverage, 0.05 / leverage),)
         ),
         Line(
             "regression: OPS-PTR sized for 600 trials",

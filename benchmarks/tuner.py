@@ -1,4 +1,4 @@
-"""The tuner: what the coordinator costs for each trial, what a second process gains, and whether memory grows with K."""
+"""Benchmarks of the tuner: the coordinator's cost per trial, the gain of a second process, and the growth of memory with K."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from statistics import median
 from lines import Line, seconds
 from memory import peak_of
 
-from privselect.tuning.executors.processes import Processes
 from privselect.tuning.executors import Serial
-from privselect.tuning.ledger import RunRecord, Ledger
-from privselect.tuning.runner import RunnerOptions, RunDraws, Runner
+from privselect.tuning.executors.processes import Processes
+from privselect.tuning.ledger import Ledger, RunRecord
+from privselect.tuning.runner import RunDraws, Runner, RunnerOptions
 from privselect.tuning.space import Space, Uniform
 from privselect.tuning.trial import TrialSetup
 
@@ -25,19 +25,19 @@ BUSY_TRIALS = 60
 
 
 def tuner_lines() -> list[Line]:
-    with tempfile.TemporaryDirectory() as folder:  # which only its owner can enter
+    with tempfile.TemporaryDirectory() as folder:  # accessible to its owner only, as a ledger needs
         memory, file = run(Ledger.in_memory(), TRIALS), run(Ledger.open(Path(folder) / "bench.sqlite"), TRIALS)
     ratios = [busy(1) / busy(2) for _ in range(3)]
-    few, many = (
+    memory_100, memory_all = (
         peak_of(f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import tuner; tuner.in_memory({n})")
         for n in (100, TRIALS)
     )
     return [
-        Line("tuner: coordinator, a trial that does nothing, ledger in memory", 1e3 * memory / TRIALS, "ms", 1.0),
-        Line("tuner: the same, ledger in a file", 1e3 * file / TRIALS, "ms", 5.0),
-        # A line is met by what is small: the part of one process's time that two need.
-        Line("tuner: two processes, of the time of one (CPU-bound trials)", 1.0 / median(ratios), "x", 1.0 / 1.8),
-        Line("tuner: peak memory with 10,000 trials over that with 100", many / few, "x", 1.1),
+        Line("tuner: coordinator time per trial, ledger in memory", 1e3 * memory / TRIALS, "ms", 1.0),
+        Line("tuner: coordinator time per trial, ledger in a file", 1e3 * file / TRIALS, "ms", 5.0),
+        # Smaller is better: the time of two processes relative to one.
+        Line("tuner: time of two processes relative to one (CPU-bound trials)", 1.0 / median(ratios), "x", 1.0 / 1.8),
+        Line("tuner: peak memory with 10,000 trials relative to 100", memory_all / memory_100, "x", 1.1),
     ]
 
 
@@ -52,14 +52,16 @@ def in_memory(trials: int) -> None:
 
 
 def busy(workers: int) -> float:
-    """Without the start of the workers, which a run pays once."""
-    work = TrialSetup(spin, None)
-    executor = Processes(workers).open(work)
+    """Return the seconds for the trials, without starting the workers."""
+    setup = TrialSetup(spin, None)
+    executor = Processes(workers).open(setup)
     try:
-        started = [executor.submit(_perform, {}, os.urandom(32)) for _ in range(2 * workers)]
+        started = [executor.submit(_run_trial, {}, os.urandom(32)) for _ in range(2 * workers)]
         for future in started:
             future.result()
-        return seconds(lambda: [future.result() for future in [executor.submit(_perform, {}, os.urandom(32)) for _ in range(BUSY_TRIALS)]])
+        return seconds(
+            lambda: [future.result() for future in [executor.submit(_run_trial, {}, os.urandom(32)) for _ in range(BUSY_TRIALS)]]
+        )
     finally:
         executor.shutdown()
 
@@ -69,13 +71,13 @@ def nothing(_candidate: object, _data: object, _randomness: object) -> tuple[flo
 
 
 def spin(_candidate: object, _data: object, _randomness: object) -> tuple[float, None]:
-    ends = time.process_time() + BUSY
-    while time.process_time() < ends:
+    stop_at = time.process_time() + BUSY
+    while time.process_time() < stop_at:
         pass
     return 0.5, None
 
 
-def _perform(work: TrialSetup, candidate: dict[str, object], seed: bytes) -> object:
+def _run_trial(setup: TrialSetup, candidate: dict[str, object], seed: bytes) -> object:
     from privselect.tuning.trial import run_trial
 
-    return run_trial(work, candidate, seed)
+    return run_trial(setup, candidate, seed)

@@ -1,4 +1,4 @@
-"""The planner page: latency for one client and for ten at once, memory, and how soon the page is ready in a browser."""
+"""Benchmark the planner page: latency for one and for ten clients, memory, and the time until the page shows an answer."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ from lines import Line
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    Ask = Callable[[], dict[str, object]]
+    MakeQuestion = Callable[[], dict[str, object]]
 
 MILLI = 1e3
 ROUNDS = 60
 CLIENTS = 10
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-_MOMENT = 0.05  # seconds
-_FRESH = itertools.count(1)
+_POLL_SECONDS = 0.05
+_NUMBERS = itertools.count(1)
 
 
 def web_lines() -> list[Line]:
     with _server() as (address, process):
-        asyncio.run(_asked(address, _evaluation, 1, 6))  # warm
+        asyncio.run(_time_answers(address, _evaluation, 1, 6))  # warm-up
         lines = [
             *_latency(address, "an evaluation", _evaluation, (150.0, 1000.0)),
             *_latency(address, "a solve", _solve, (1000.0, 5000.0)),
-            Line("web: memory of the server and its processes, at most", _most_memory(address, process.pid, _solve), "MB", 400.0),
-            Line("web: the same with two fixed trials asked for", _most_memory(address, process.pid, _two_trials), "MB"),
+            Line("web: peak memory of the server and its workers", _peak_memory(address, process.pid, _solve), "MB", 400.0),
+            Line("web: peak memory for fixed(k=2)", _peak_memory(address, process.pid, _two_trials), "MB"),
         ]
-        return [*lines, Line("web: page ready, the answer on it", _page_ready(address), "ms", 1000.0)]
+        return [*lines, Line("web: time until the page shows an answer", _page_ready(address), "ms", 1000.0)]
 
 
-def _latency(address: str, what: str, ask: Ask, limits: tuple[float, float]) -> Iterator[Line]:
+def _latency(address: str, what: str, make_question: MakeQuestion, limits: tuple[float, float]) -> Iterator[Line]:
     for clients, limit in zip((1, CLIENTS), limits, strict=True):
-        times, errors = asyncio.run(_asked(address, ask, clients, ROUNDS // clients))
+        times, errors = asyncio.run(_time_answers(address, make_question, clients, ROUNDS // clients))
         times.sort()
         name = f"web: {what}, {clients} client{'s' if clients > 1 else ''} at once"
         yield Line(f"{name}, 95th percentile", times[int(0.95 * len(times))] * MILLI, "ms", limit)
@@ -52,15 +52,15 @@ def _latency(address: str, what: str, ask: Ask, limits: tuple[float, float]) -> 
 
 
 def _evaluation() -> dict[str, object]:
-    """Another one each time: nothing that was computed before is of use. Gaussian and DP-SGD in turn."""
-    place = next(_FRESH)
+    """Return a new question each time, so that caches do not help. Gaussian and DP-SGD alternate."""
+    place = next(_NUMBERS)
     noise = 1.0 + 1e-3 * place
     trial = f"gaussian(sigma={4 * noise})" if place % 2 else _dpsgd(2.5 * noise)
     return {"mechanism": trial, "count": "geometric(mean=30)", "epsilon": "?", "delta": "1e-6"}
 
 
 def _solve() -> dict[str, object]:
-    place = next(_FRESH)
+    place = next(_NUMBERS)
     trial = "gaussian(sigma=?)" if place % 2 else _dpsgd("?")
     return {"mechanism": trial, "count": "geometric(mean=30)", "epsilon": 2.0 + 1e-3 * place, "delta": "1e-6"}
 
@@ -69,8 +69,8 @@ def _dpsgd(noise: object) -> str:
     return f"dpsgd(noise_multiplier={noise}, sampling_probability=1024/60000, steps=600)"
 
 
-async def _asked(address: str, ask: Ask, clients: int, rounds: int) -> tuple[list[float], int]:
-    """The times that all clients waited for, each asking as soon as it has its answer."""
+async def _time_answers(address: str, make_question: MakeQuestion, clients: int, rounds: int) -> tuple[list[float], int]:
+    """Return all response times and the number of errors. Each client asks again as soon as it has an answer."""
     times: list[float] = []
     errors = 0
 
@@ -78,9 +78,9 @@ async def _asked(address: str, ask: Ask, clients: int, rounds: int) -> tuple[lis
         nonlocal errors
         async with httpx.AsyncClient(base_url=address, timeout=60.0) as client:
             for _ in range(rounds):
-                begun = time.perf_counter()
-                answer = await client.post("/api/answer", json=ask())
-                times.append(time.perf_counter() - begun)
+                start = time.perf_counter()
+                answer = await client.post("/api/answer", json=make_question())
+                times.append(time.perf_counter() - start)
                 errors += answer.status_code != 200
 
     await asyncio.gather(*(one() for _ in range(clients)))
@@ -88,35 +88,35 @@ async def _asked(address: str, ask: Ask, clients: int, rounds: int) -> tuple[lis
 
 
 def _two_trials() -> dict[str, object]:
-    """Few fixed trials take more memory than any other law."""
+    """Return a question with a small fixed K, which needs the most memory of all laws of K."""
     return {**_evaluation(), "count": "fixed(k=2)"}
 
 
-def _most_memory(address: str, pid: int, ask: Ask) -> float:
-    return asyncio.run(_watched(address, pid, ask))
+def _peak_memory(address: str, pid: int, make_question: MakeQuestion) -> float:
+    return asyncio.run(_watch_memory(address, pid, make_question))
 
 
-async def _watched(address: str, pid: int, ask: Ask) -> float:
-    """While these answers, and others, curves and tables are asked for at once."""
-    kinds: list[tuple[str, Ask]] = [("answer", ask), ("answer", _evaluation)]
+async def _watch_memory(address: str, pid: int, make_question: MakeQuestion) -> float:
+    """Return the peak memory while clients request answers, curves and comparisons at once."""
+    kinds: list[tuple[str, MakeQuestion]] = [("answer", make_question), ("answer", _evaluation)]
     kinds += [(kind, lambda: {**_evaluation(), "value": 2.0}) for kind in ("curves", "compare")]
     async with httpx.AsyncClient(base_url=address, timeout=60.0) as client:
 
-        async def asked(kind: str, ask: Ask) -> None:
+        async def send(kind: str, make_question: MakeQuestion) -> None:
             for _ in range(ROUNDS // CLIENTS):
-                (await client.post(f"/api/{kind}", json=ask())).raise_for_status()
+                (await client.post(f"/api/{kind}", json=make_question())).raise_for_status()
 
-        asking = asyncio.gather(*(asked(*one) for one in kinds))
-        most = 0.0
-        while not asking.done():
-            most = max(most, _memory(pid))
-            await asyncio.sleep(_MOMENT)
-        await asking
-    return most
+        running = asyncio.gather(*(send(*one) for one in kinds))
+        peak = 0.0
+        while not running.done():
+            peak = max(peak, _memory(pid))
+            await asyncio.sleep(_POLL_SECONDS)
+        await running
+    return peak
 
 
 def _memory(pid: int) -> float:
-    """What the whole family holds; pages that are shared count once, and what ends while it is looked at not at all."""
+    """Return the memory of a process and its descendants in MB. Shared pages count once."""
     try:
         rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
         tasks = list(Path(f"/proc/{pid}/task").iterdir())
@@ -134,7 +134,7 @@ def _children(task: Path) -> list[int]:
 
 
 def _page_ready(address: str) -> float | None:
-    """From asking for the page to the answer on it, in a browser that is running; None where there is none."""
+    """Return the time from the request to the first answer in a running browser, or None without Chromium."""
     chromium = which("chromium")
     if find_spec("playwright") is None or chromium is None:
         return None
@@ -144,12 +144,12 @@ def _page_ready(address: str) -> float | None:
         browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
         page = browser.new_page()
         page.goto("about:blank")
-        begun = time.perf_counter()
+        start = time.perf_counter()
         page.goto(address)
         page.get_by_text(re.compile(r"lets you release")).first.wait_for()
-        spent = time.perf_counter() - begun
+        seconds = time.perf_counter() - start
         browser.close()
-    return spent * MILLI
+    return seconds * MILLI
 
 
 @contextmanager

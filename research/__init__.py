@@ -1,1 +1,1 @@
-"""Figures of the paper and experiments. Not part of the wheel."""
+"""Figures of the paper and experiments: run by make, tested, not part of the wheel."""

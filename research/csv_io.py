@@ -1,4 +1,4 @@
-"""Rows of numbers as the text of a CSV file, and back."""
+"""Write and read CSV files of numbers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def as_csv(rows: Sequence[Row]) -> bytes:
-    """Numbers to seven digits; empty where there is none."""
+    """Return the rows as CSV, floats with seven digits; a value that is not finite is empty."""
     text = io.StringIO()
     table = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
     table.writeheader()
@@ -25,7 +25,7 @@ def as_csv(rows: Sequence[Row]) -> bytes:
 
 
 def read_csv(file: Path) -> list[dict[str, str]]:
-    """The rows, all as text."""
+    """Read the rows; every value is text."""
     with file.open(newline="", encoding="utf-8") as lines:
         return list(csv.DictReader(lines))
 

@@ -1,4 +1,4 @@
-"""An interval never leaves with ends that are no numbers or crossed."""
+"""Intervals refuse NaN and crossed bounds."""
 
 import math
 
@@ -12,12 +12,12 @@ from privselect.interval import Interval
 @pytest.mark.parametrize(
     "ends", [(2.0, 1.0), (math.nan, 1.0), (0.0, math.nan), (None, math.nan), (np.array([0.0, 2.0]), np.array([1.0, 1.0]))]
 )
-def test_ends_must_be_ordered_numbers(ends):
+def test_bounds_must_be_ordered_numbers(ends):
     with pytest.raises(ParameterError, match="lower <= upper"):
         Interval(*ends)
 
 
-def test_intervals_of_arrays_compare_whole_and_cannot_be_changed():
+def test_intervals_of_arrays_compare_all_entries_and_are_read_only():
     one = Interval(np.array([0.0, 1.0]), np.array([1.0, 2.0]))
     assert one == Interval(np.array([0.0, 1.0]), np.array([1.0, 2.0]))
     assert one != Interval(np.array([0.0, 1.0]), np.array([1.0, 3.0]))

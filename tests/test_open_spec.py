@@ -1,4 +1,4 @@
-"""Numbers left open: read, written, filled."""
+"""Specs with an unknown number: parsing, writing, filling."""
 
 import copy
 import pickle
@@ -22,14 +22,14 @@ TEXTS = [
 
 
 @pytest.mark.parametrize(("text", "parameter", "filled"), TEXTS)
-def test_a_text_with_an_unknown_is_a_sketch_that_fills(text, parameter, filled):
-    sketch = ps.parse(text)
-    assert isinstance(sketch, OpenSpec)
-    assert str(sketch) == text
-    assert [hole.parameter for hole in sketch.open_parameters] == [parameter]
-    whole = sketch.fill(3)
-    assert str(whole) == (filled or text.replace("?", "3").replace("256/60000", repr(256 / 60000)))
-    assert ps.parse(str(whole)) == whole
+def test_a_text_with_an_unknown_can_be_filled(text, parameter, filled):
+    open_spec = ps.parse(text)
+    assert isinstance(open_spec, OpenSpec)
+    assert str(open_spec) == text
+    assert [unknown.parameter for unknown in open_spec.open_parameters] == [parameter]
+    wunknown = open_spec.fill(3)
+    assert str(wunknown) == (filled or text.replace("?", "3").replace("256/60000", repr(256 / 60000)))
+    assert ps.parse(str(wunknown)) == wunknown
 
 
 def test_python_and_text_say_the_same():
@@ -41,8 +41,10 @@ def test_python_and_text_say_the_same():
     assert mixed.fill(4) == ps.Mixture([(0.5, ps.Gaussian(4)), (0.5, ps.Gaussian(2))])
 
 
-def test_a_parameter_may_be_left_out_again():
-    assert ps.parse("selection(gaussian(sigma=4), geometric(mean=30, cap=?))").without_unknowns() == ps.Selection(ps.Gaussian(4), ps.Geometric(30))
+def test_an_unknown_parameter_can_be_set_to_its_default():
+    assert ps.parse("selection(gaussian(sigma=4), geometric(mean=30, cap=?))").without_unknowns() == ps.Selection(
+        ps.Gaussian(4), ps.Geometric(30)
+    )
 
 
 def test_every_unknown_is_counted():
@@ -50,24 +52,24 @@ def test_every_unknown_is_counted():
 
 
 @pytest.mark.parametrize("text", ["finite({0: 1, 5: ?})", "points((?, 1e-6))", "renyi((2, ?))"])
-def test_what_is_no_number_with_a_name_has_no_range(text):
-    (hole,) = ps.parse(text).open_parameters
-    assert hole.allowed is None
+def test_an_unknown_inside_a_list_has_no_range(text):
+    (unknown,) = ps.parse(text).open_parameters
+    assert unknown.allowed is None
 
 
 @pytest.mark.parametrize("text", ["?", "?*gaussian(sigma=2)", "gaussian(?)", "gaussian(colour=?)", "gaussian(sigma=?4)"])
-def test_an_unknown_in_no_place_is_refused(text):
+def test_a_misplaced_unknown_is_refused(text):
     with pytest.raises(TextFormError):
         ps.parse(text)
 
 
-def test_a_sketch_cannot_be_computed_with():
-    sketch = ps.Gaussian(sigma=UNKNOWN)
+def test_a_open_spec_cannot_be_computed_with():
+    open_spec = ps.Gaussian(sigma=UNKNOWN)
     with pytest.raises(ParameterError, match="solve for it with `plan`"):
-        sketch.epsilon_at(1e-6)
+        open_spec.epsilon_at(1e-6)
     with pytest.raises(ParameterError, match="must be a mechanism"):
-        ps.compare(sketch, delta=1e-6)
-    assert not hasattr(sketch, "_repr_html_")
+        ps.compare(open_spec, delta=1e-6)
+    assert not hasattr(open_spec, "_repr_html_")
 
 
 def test_filling_checks_the_range():
@@ -75,7 +77,7 @@ def test_filling_checks_the_range():
         ps.Gaussian(sigma=UNKNOWN).fill(-1)
 
 
-def test_what_has_no_unknown_is_what_it_was():
+def test_specs_without_unknowns_are_unaffected():
     mechanism = ps.parse("mixture(1/4*gaussian(sigma=2), 3/4*dpsgd(noise_multiplier=1, sampling_probability=0.1, steps=2))")
     assert pickle.loads(pickle.dumps(mechanism)) == copy.deepcopy(mechanism) == mechanism  # noqa: S301
     assert repr(UNKNOWN) == "UNKNOWN"

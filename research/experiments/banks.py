@@ -1,4 +1,4 @@
-"""All banks of the experiment, trained by several processes. What is there already is kept: a run that was stopped goes on."""
+"""Train all banks of the experiment in several processes; an interrupted run continues from the stored banks."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
     from research.experiments.settings import Setting
 
-_WATCH = 2.0  # seconds between two looks
+_WATCH = 2.0  # seconds between two checks
 
 
 def train_banks(settings: Sequence[Setting], data: str | None, folder: Path, jobs: int) -> None:
-    """Train every bank that is missing in ``folder``, and tell how far it is."""
+    """Train every bank that is missing in ``folder`` and report progress."""
     wanted = [(setting, repetition) for setting in settings for repetition in range(REPETITIONS)]
     missing = [one for one in wanted if stored_bank(folder, *one) is None]
     tell(f"{len(wanted) - len(missing)} of {len(wanted)} banks are there, {len(missing)} to train")
@@ -38,28 +38,28 @@ def train_banks(settings: Sequence[Setting], data: str | None, folder: Path, job
                 left = (time.monotonic() - began) * (whole / done - 1.0) / 60.0
                 tell(f"bank {place} of {len(missing)}: {setting.name}, repetition {repetition + 1}; about {left:.0f} minutes left")
         except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)  # those that are under way or next end; the others never begin
+            pool.shutdown(wait=False, cancel_futures=True)  # running and queued tasks finish; the rest never start
             raise
 
 
 def _work(setting: Setting) -> float:
-    """About how long a bank takes, in any unit: a step costs something, and each record of it some more."""
+    """Return the approximate work for a bank in arbitrary units: a cost per step plus a cost per record and step."""
     trainings = len(setting.noise) * setting.candidates + 12
     return trainings * (15.0 if setting.model == "network" else 1.0 + setting.records / 9000.0)
 
 
 def _end_with(parent: int) -> None:
-    """In a worker: nobody would hear of its work once the process that asked for it was killed."""
+    """Exit with the parent process: nobody would collect the work of an orphaned worker."""
 
     def watch() -> None:
         while os.getppid() == parent:
             time.sleep(_WATCH)
         os._exit(1)
 
-    if os.getpid() != parent:  # threads of the run itself may do its work too
+    if os.getpid() != parent:  # threads of the run itself may call this too
         threading.Thread(target=watch, daemon=True).start()
 
 
 def tell(line: str) -> None:
-    """A line of progress, beside the answer."""
+    """Print a line of progress to stderr."""
     print(line, file=sys.stderr, flush=True)

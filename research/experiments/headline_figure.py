@@ -1,12 +1,11 @@
-"""The headline, drawn from its table: noise over the mean number of trials for each epsilon, and trials at equal noise."""
+"""Draw the headline from its table: noise over the mean number of trials for each epsilon, and trials at equal noise."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from privselect._util.plotting import BOUND_STYLES, check_plot_file, line_style, save_plot, style_axes
 from research.csv_io import read_csv
-from privselect._util.plotting import check_plot_file, save_plot
-from privselect._util.plotting import BOUND_STYLES, style_axes, line_style
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -14,14 +13,19 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# By the names in the table.
-_LINES = {"renyi": BOUND_STYLES["renyi"], "paper": BOUND_STYLES["paper"], "exact": BOUND_STYLES["exact"], "composition": BOUND_STYLES["composition"]}
+# Keyed by the names in the table.
+_LINES = {
+    "renyi": BOUND_STYLES["renyi"],
+    "paper": BOUND_STYLES["paper"],
+    "exact": BOUND_STYLES["exact"],
+    "composition": BOUND_STYLES["composition"],
+}
 _UNTUNED = ("one training, no tuning", BOUND_STYLES["base"][1])
-_FAR = 1.15  # composition leaves through the top
+_FAR = 1.15  # composition exceeds the plot
 
 
 def draw(table: Path, path: str | Path) -> None:
-    """Into a .png, .pdf or .svg file, which appears whole or not at all."""
+    """Draw the table into a .png, .pdf or .svg file, atomically."""
     file = check_plot_file(path)
     save_plot(_figure(read_csv(table)), file)
 
@@ -51,7 +55,7 @@ def _noise_panel(axes: Axes, rows: list[dict[str, str]]) -> None:
 
 
 def _trials_panel(axes: Axes, rows: list[dict[str, str]], epsilons: list[str]) -> None:
-    """How many times as many trials the exact price allows, at the noise that another bound asks for."""
+    """Draw how many times as many trials exact accounting allows at the noise that another bound requires."""
     for name in ("renyi", "paper"):
         for epsilon, marker in zip(epsilons, "osD^v", strict=False):
             own = [row for row in rows if row["epsilon"] == epsilon]

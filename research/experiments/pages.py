@@ -1,6 +1,6 @@
-"""Tables of the pages and of the README, made from the stored results: what stands between two marks is replaced.
+"""Write the tables of the pages and the README from the stored results, between two marks.
 
-``python -m research.experiments.pages FOLDER`` for the folder of the repository.
+``python -m research.experiments.pages FOLDER`` for the root folder of the repository.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from privselect._util.atomic_files import atomic_write
-from research.csv_io import read_csv
 from privselect._util.rounding import format_down, format_up
 from privselect._util.validation import format_value
 from privselect.errors import ParameterError, PrivselectError
+from research.csv_io import read_csv
 from research.experiments.accuracy import RESULTS
 from research.experiments.accuracy_figure import PROBLEMS, point, series_of
 from research.experiments.headline import TABLE
@@ -28,11 +28,11 @@ STORED = Path("docs") / "experiments"
 PAGES = (Path("README.md"), STORED / "headline.md", STORED / "accuracy.md")
 _SHOWN = ("exact", "paper", "renyi", "composition", "free", "best_default", "untuned")
 _HEADINGS = ("exact", "paper", "Rényi", "composition", "free", "best default", "random, untuned")
-_MANY = 100.0  # trials from which on they are told as whole numbers
+_MANY = 100.0  # numbers of trials from here on are shown as integers
 
 
 def tables(folder: Path) -> dict[str, str]:
-    """Every table by the name of its mark."""
+    """Return every table by the name of its mark."""
     headline, accuracy = read_csv(folder / STORED / TABLE), read_csv(folder / STORED / RESULTS)
     return {
         "headline-noise": noise_table(headline),
@@ -45,7 +45,7 @@ def tables(folder: Path) -> dict[str, str]:
 
 
 def filled(page: str, made: dict[str, str]) -> str:
-    """The page with every table that it has marks for."""
+    """Return the page with every table it has marks for."""
     for name, table in made.items():
         begin, end = f"<!-- {name} -->\n", f"<!-- end {name} -->"
         before, found, after = page.partition(begin)
@@ -58,7 +58,7 @@ def filled(page: str, made: dict[str, str]) -> str:
 
 
 def noise_table(rows: Rows) -> str:
-    """Noise multipliers, and how many times as many trials the exact price allows at the noise of the other bounds."""
+    """Return the noise multipliers, and how many times as many trials exact accounting allows at the noise of the other bounds."""
     body = []
     for row in rows:
         noise = [_noise(row[f"{name}_noise"]) for name in ("untuned", "exact", "paper", "renyi", "composition")]
@@ -70,7 +70,7 @@ def noise_table(rows: Rows) -> str:
 
 
 def trials_table(rows: Rows) -> str:
-    """Trials at equal noise, both ways."""
+    """Return the numbers of trials at equal noise, in both directions."""
     names = ("exact_trials_at_paper_noise", "exact_trials_at_renyi_noise", "paper_trials_at_exact_noise", "renyi_trials_at_exact_noise")
     body = [[row["epsilon"], f"{int(row['mean']):,}", *(_trials(row[name]) for name in names)] for row in rows]
     heading = ["epsilon", "trials", "exact, at the paper's noise", "exact, at Rényi's noise"]
@@ -78,7 +78,7 @@ def trials_table(rows: Rows) -> str:
 
 
 def accuracy_table(rows: Rows, validation: str) -> str:
-    """Mean test accuracies in percent, with half the width of their confidence intervals."""
+    """Return mean test accuracies in percent, with half the width of their confidence intervals."""
     own = [row for row in rows if row["validation"] == validation]
     body = []
     for setting, epsilon in _places(own):
@@ -88,7 +88,7 @@ def accuracy_table(rows: Rows, validation: str) -> str:
 
 
 def gains_table(rows: Rows) -> str:
-    """Points of accuracy by which exact accounting is ahead on the same draws, and the share of untuned candidates that it beats."""
+    """Return the gain of exact accounting in points on the same draws, and the share of untuned candidates that it beats."""
     body = []
     for validation in ("public", "paid"):
         own = [row for row in rows if row["validation"] == validation]
@@ -102,7 +102,7 @@ def gains_table(rows: Rows) -> str:
 
 
 def laws_table(rows: Rows) -> str:
-    """The law of K, and the noise, with which each regime did best."""
+    """Return the best law of K and noise of each regime."""
     own = [row for row in rows if row["validation"] == "public"]
     body = []
     for setting, epsilon in _places(own):
@@ -135,12 +135,12 @@ def _gain(row: dict[str, str]) -> str:
 
 
 def _noise(text: str) -> str:
-    """Rounded up: somebody may type it."""
+    """Format a noise rounded up: a reader may use it."""
     return format_up(float(text), 3) if text else "-"
 
 
 def _trials(text: str) -> str:
-    """Rounded down: no more than are allowed."""
+    """Format a number of trials rounded down: never more than allowed."""
     if not text:
         return "-"
     trials = float(text)
@@ -153,7 +153,7 @@ def _table(heading: list[str], body: list[list[str]]) -> str:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Fill every page."""
+    """Update every page."""
     parser = argparse.ArgumentParser(description="Write the tables of the stored results into the pages.")
     parser.add_argument("folder", help="of the repository")
     folder = Path(parser.parse_args(arguments).folder)

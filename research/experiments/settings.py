@@ -1,4 +1,4 @@
-"""What is trained: the data, the model, the search space, and how many candidates and noise levels a bank has."""
+"""Data, model, search space, candidates and noise levels of each point of the experiment."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ DELTA = 1e-5
 EPSILONS = (1.0, 3.0)
 SAMPLING, STEPS = 1024 / 60_000, 600
 REPETITIONS = 10
-HELD = 0.25  # records held out for a score that is paid for, for each one trained on
-GREATEST_NOISE = 5.2  # of the banks: options that need more are left out, as the composition of more than ten runs at epsilon 1
+HELD = 0.25  # held-out records per training record
+GREATEST_NOISE = 5.2  # of the banks; options that need more noise are left out, such as the composition of more than ten runs at epsilon 1
 
 PLAIN = Space({"learning_rate": LogUniform(0.03, 100.0), "clip": LogUniform(0.01, 10.0)})
-# Hard on purpose: what the pixels go through is open too, and most of it leaves nothing to be learned.
+# Hard on purpose: the preprocessing of the pixels is searched too, and most choices destroy the signal.
 HARD = Space(
     {
         "learning_rate": LogUniform(1e-3, 1e3),
@@ -37,7 +37,7 @@ HARD = Space(
     }
 )
 SPACES = {"plain": PLAIN, "hard": HARD}
-# What somebody might take without tuning.
+# Settings that a user might choose without tuning.
 DEFAULTS: tuple[Candidate, ...] = (
     {"learning_rate": 0.5, "clip": 1.0},
     {"learning_rate": 2.0, "clip": 1.0},
@@ -47,7 +47,7 @@ DEFAULTS: tuple[Candidate, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One point of the experiment; ``records`` are trained on, and a quarter as many are held out beside them."""
+    """One point of the experiment; it trains on ``records`` records and holds out a quarter as many."""
 
     name: str
     problem: str
@@ -55,23 +55,23 @@ class Setting:
     space: str = "plain"
     model: str = "softmax"
     candidates: int = 40
-    levels: tuple[int, int] = (2, 5)  # noise levels from one untuned noise to the next, and from there to the greatest
+    levels: tuple[int, int] = (2, 5)  # noise levels between the two untuned noises, and from the larger one to the maximum
 
     @property
     def held(self) -> int:
-        """Records held out for a score that is paid for."""
+        """The number of records held out for a noisy score."""
         return round(HELD * self.records)
 
     @property
     def noise(self) -> tuple[float, ...]:
-        """The noise multipliers that the bank is trained with; both untuned ones are among them."""
+        """The noise multipliers of the bank; both untuned noises are among them."""
         low, middle = untuned_noise(3.0), untuned_noise(1.0)
         below = np.geomspace(low, middle, self.levels[0] + 1)
         above = np.geomspace(middle, GREATEST_NOISE, self.levels[1] + 1)
         return tuple(float(f"{noise:.7g}") for noise in [*below[:-1], *above])
 
 
-# The costliest first: what is left at the end is short, and two processes end together.
+# Most expensive first, so that two processes finish together.
 SETTINGS = (
     Setting("mnist-48000", "mnist", 48_000, candidates=20, levels=(1, 2)),
     Setting("network-2400", "small_mnist", 2400, model="network", candidates=12, levels=(1, 2)),
@@ -88,18 +88,18 @@ SETTINGS = (
 
 
 def training(noise: float) -> DPSGD:
-    """What one training leaks."""
+    """Return the mechanism of one training."""
     return DPSGD(noise_multiplier=noise, sampling_probability=SAMPLING, steps=STEPS)
 
 
 def open_training() -> Any:
-    """The same with the noise left open."""
+    """Return the mechanism of one training with its noise open."""
     return DPSGD(noise_multiplier=UNKNOWN, sampling_probability=SAMPLING, steps=STEPS)
 
 
 @lru_cache(maxsize=8)
 def untuned_noise(epsilon: float) -> float:
-    """With which one training alone, released as it is, meets the budget."""
+    """Return the noise with which a single training meets the budget."""
     mechanism: Mechanism = plan(open_training(), epsilon=epsilon, delta=DELTA).mechanism
     assert isinstance(mechanism, DPSGD)  # noqa: S101 - for type checkers
     return mechanism.noise_multiplier

@@ -1,6 +1,6 @@
-"""Models that a bank is made of: softmax regression by the built-in trainer, and a small network by Opacus.
+"""Models of a bank: softmax regression with the built-in trainer, and a small network with Opacus.
 
-A trainer is told the parts of one repetition, and gives for each candidate, noise and randomness the model's right answers.
+A trainer gets the parts of one repetition and returns the number of correct answers for each candidate, noise and randomness.
 """
 
 from __future__ import annotations
@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from privselect.tuning.softmax_dpsgd import to_grid_rows
-from privselect.tuning.softmax_dpsgd import SoftmaxDPSGD, predict_rows
+from privselect.tuning.softmax_dpsgd import SoftmaxDPSGD, predict_rows, to_grid_rows
 from research.experiments.problems import SIDE, pooled
 from research.experiments.settings import SAMPLING, STEPS, training
 
@@ -19,28 +18,28 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from privselect.tuning.softmax_dpsgd import GridRows
     from privselect.tuning.randomness import Randomness
+    from privselect.tuning.softmax_dpsgd import GridRows
     from privselect.tuning.space import Candidate
     from research.experiments.problems import Part
 
     Floats = NDArray[np.float64]
 
-POOL = 2  # pixels to a side of a block, where the candidate does not say
+POOL = 2  # pixels per side of a block, unless the candidate sets it
 _HIDDEN = 32
 
 
 class Trainer(Protocol):
-    """Trains and judges candidates on the parts of one repetition."""
+    """Trains and evaluates candidates on the parts of one repetition."""
 
     def right(self, candidate: Candidate, noise: float, randomness: Randomness, trained: str, judged: Sequence[str]) -> list[int]:
-        """Right answers on each of the ``judged`` parts of a model of the ``trained`` one."""
+        """Return the number of correct answers on each ``judged`` part of a model trained on the ``trained`` part."""
 
 
 def features_of(part: Part, candidate: Candidate) -> Floats:
-    """What the model sees: images in blocks, each mean ``scale * mean^exponent + shift``; other records as they are.
+    """Return the model input: images in blocks, each mean ``scale * mean^exponent + shift``; other records unchanged.
 
-    It depends on the candidate and the record alone, so it is part of the training that is accounted for.
+    The input depends only on the candidate and the record, so it is part of the training that is accounted for.
     """
     if part.features.shape[1] != SIDE * SIDE:
         return part.features
@@ -49,7 +48,7 @@ def features_of(part: Part, candidate: Candidate) -> Floats:
 
 
 class SoftmaxBank:
-    """Softmax regression. Rows are prepared once for candidates that see the same features."""
+    """Softmax regression. Candidates with the same features share their prepared rows."""
 
     def __init__(self, parts: Mapping[str, Part], classes: int) -> None:
         self._parts, self._classes = parts, classes
@@ -57,7 +56,7 @@ class SoftmaxBank:
         self._rows: dict[str, GridRows] = {}
 
     def right(self, candidate: Candidate, noise: float, randomness: Randomness, trained: str, judged: Sequence[str]) -> list[int]:
-        """Right answers on each of the ``judged`` parts of a model of the ``trained`` one."""
+        """Return the number of correct answers on each ``judged`` part of a model trained on the ``trained`` part."""
         model = SoftmaxDPSGD(noise, SAMPLING, STEPS, len(self._parts[trained]), self._classes, self._prepared(trained, candidate).width)
         weights = model.train_rows(
             self._prepared(trained, candidate),
@@ -78,7 +77,7 @@ class SoftmaxBank:
 
 
 class NetworkBank:
-    """A network with one hidden layer, trained by Opacus and held to its plan by ``OpacusTrial``."""
+    """A network with one hidden layer, trained with Opacus; ``OpacusTrial`` enforces its plan."""
 
     def __init__(self, parts: Mapping[str, Part], classes: int) -> None:
         import torch
@@ -89,7 +88,7 @@ class NetworkBank:
         }
 
     def right(self, candidate: Candidate, noise: float, randomness: Randomness, trained: str, judged: Sequence[str]) -> list[int]:
-        """Right answers on each of the ``judged`` parts of a model of the ``trained`` one."""
+        """Return the number of correct answers on each ``judged`` part of a model trained on the ``trained`` part."""
         import torch
 
         from privselect.integrations.opacus import OpacusTrial

@@ -1,7 +1,7 @@
-"""Which candidate of a bank wins, exactly: each with its chance, for a trial that draws one of them with equal chance.
+"""Exact winning probabilities of the candidates of a bank, for trials that draw a candidate uniformly.
 
-With ``u`` the chance that a trial scores above an outcome, the outcome ``dy`` of one trial is released with the chance
-``phi'(1-u) dy`` (see docs/derivations/setting.md), so nothing has to be drawn to know the mean of what is released.
+With ``u`` the probability that a trial scores above an outcome, the outcome ``dy`` of one trial is released with probability
+``phi'(1-u) dy`` (see docs/derivations/setting.md), so the mean of the release needs no sampling.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-_INSIDE = 24  # places in each candidate's share of [0, 1], where scores are as they are
-_DENSER = 4  # the power by which these crowd at its better end: a law with a heavy tail has its weight there
-_NORMAL = 81  # places of a normal's noise
+_INSIDE = 24  # quadrature nodes in each candidate's share of [0, 1], for scores without noise
+_DENSER = 4  # power that concentrates the nodes near the better end, where heavy-tailed laws of K have their weight
+_NORMAL = 81  # quadrature nodes of the normal noise
 
 
 def winning_chances(scores: Floats, noise: float, count: Count) -> Floats:
-    """The chance of each candidate to be released, to 1e-7; what is missing to 1 is that of no trial at all.
+    """Return the probability of each candidate to be released, to 1e-7; the remainder to 1 is the probability of no trial.
 
-    ``noise`` is the deviation of a normal that each trial adds to its score. Without it equal scores share their places evenly, as ties
-    are broken by a mark that has nothing to do with them.
+    ``noise`` is the standard deviation of the normal noise that each trial adds to its score. Without noise, candidates with equal
+    scores share their probability evenly, because ties are broken by an independent mark.
     """
     size = len(scores)
     if noise > 0.0:

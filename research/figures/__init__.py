@@ -1,1 +1,1 @@
-"""The experiments of the paper, run again. Nothing here is needed to use the package."""
+"""The figures of the paper, drawn again with the exact bound."""

@@ -55,7 +55,7 @@ def _draw(numbers: tuple[int, ...], out: Path, kinds: tuple[str, ...], data: Pat
 
     from research.figures.figure_files import check_files, make_figure, make_figures
 
-    check_files(out, numbers, kinds)  # before the work begins
+    check_files(out, numbers, kinds)  # before the work starts
     written: dict[int, Iterable[Path]] = {}
     others = [one for one in numbers if one != MEASURED]
     if len(others) == 1:

@@ -1,4 +1,4 @@
-"""Ten-fold cross-validation from sums over the folds: no record is looked at twice."""
+"""Ten-fold cross-validation from sums over the folds, so each record is read once."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ FOLDS = 10
 
 
 class Sums:
-    """X'X, X'y, y'y and the number of some records: all that a ridge regression and its squared error ask for."""
+    """X'X, X'y, y'y and the number of records: everything that ridge regression and its squared error need."""
 
     def __init__(self, rows: Floats, targets: Floats) -> None:
         self.statistics = SufficientStatistics.from_records(rows, targets)
         self.square = float(targets @ targets)
 
     def mean_squared_error(self, coefficients: Floats) -> float:
-        """Of the linear predictions ``x'coefficients``."""
+        """Return the mean squared error of the linear predictions ``x'coefficients``."""
         gram, moment = self.statistics.gram, self.statistics.moment
         total = self.square - 2.0 * float(moment @ coefficients) + float(coefficients @ gram @ coefficients)
         return max(total, 0.0) / self.statistics.records
 
 
 def fold_errors(records: Records, fit: Callable[[SufficientStatistics], Floats], generator: np.random.Generator) -> Floats:
-    """The mean squared error on each of ten random folds of what is fitted on the other nine."""
+    """Return the mean squared error on each of ten random folds, fitted on the other nine."""
     order = generator.permutation(len(records.targets))
     folds = [Sums(records.rows[part], records.targets[part]) for part in np.array_split(order, FOLDS)]
     errors = []

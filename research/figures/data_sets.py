@@ -1,7 +1,7 @@
-"""The regression data sets of the published experiments, read from a folder and prepared as published.
+"""Regression data sets of the published experiments, read from a folder and prepared as published.
 
-The preparation looks at all records (means, deviations, the largest target) and is **not** covered by any privacy guarantee. It is kept
-because the published numbers have it.
+The preparation uses all records (means, deviations, the largest target) and is **not** covered by any privacy guarantee. It is kept because
+the published numbers include it.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a data set is, and what of it is used; ``shift`` is added to the target before its logarithm is taken."""
+    """The file of a data set and the columns used; ``shift`` is added to the target before its logarithm."""
 
     file: str
     target: str
     dropped: tuple[str, ...] = ()
-    only: tuple[str, str] | None = None  # a column, and the value that it has in the rows to be kept
+    only: tuple[str, str] | None = None  # a column and the value that selects the rows
     shift: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Records:
-    """Rows of norm 1 (or 0), targets within [-1, 1] with mean 0."""
+    """Rows of norm 1 (or 0), and targets within [-1, 1] with mean 0."""
 
     rows: Floats
     targets: Floats
 
 
-# The logarithms and the rows are those with which the published mean squared errors of "trivial" and "non-private" come out.
+# These logarithms and rows reproduce the published mean squared errors of "trivial" and "non-private".
 SOURCES = {
     "bike": Source("bike_hour.csv", "cnt", ("instant",)),
     "elevators": Source("elevators.csv", "Goal", ("file",)),
@@ -53,7 +53,7 @@ SOURCES = {
 
 
 def load(name: str, folder: str | Path) -> Records:
-    """One of :data:`SOURCES`, from its file in ``folder`` or in ``uci`` inside it, prepared as published."""
+    """Load one of :data:`SOURCES` from its file in ``folder`` or ``folder/uci``, prepared as published."""
     if name not in SOURCES:
         raise ParameterError(f"`name` must be one of {', '.join(SOURCES)}, got {format_value(name)}")
     source = SOURCES[name]
@@ -62,10 +62,11 @@ def load(name: str, folder: str | Path) -> Records:
 
 
 def prepared(features: Floats, targets: Floats) -> Records:
-    """As published: z-scores by column, each row divided by its norm; the target's logarithm less its mean, over its greatest size.
+    """Prepare records as published.
 
-    A constant column is 0 everywhere, and a row of norm 0 stays as it is. Whether the deviation is that of the sample or of the
-    population makes no difference, as rows are divided by their norm.
+    Columns become z-scores and each row is divided by its norm. The logarithm of the target is centred and divided by its largest
+    magnitude. A constant column becomes 0, and a row of norm 0 stays 0. Sample and population deviation give the same result, because
+    rows are normalised.
     """
     if len(features) != len(targets) or not len(targets):
         raise ParameterError(f"`targets` must hold one number for each row, got {len(targets)} for {len(features)} rows")
@@ -74,11 +75,11 @@ def prepared(features: Floats, targets: Floats) -> Records:
     if not np.isfinite(targets).all() or targets.min() <= 0.0:
         raise ParameterError(f"`targets` must be positive and finite, got {format_value(float(targets.min()))}")
     spread = features.std(axis=0)
-    # What is left of a constant column is the rounding of its mean.
+    # A constant column differs from its mean only by rounding.
     varies = spread > 1e-12 * np.abs(features).max(axis=0)
     scores = np.where(varies, features - features.mean(axis=0), 0.0) / np.where(varies, spread, 1.0)
     norms = np.linalg.norm(scores, axis=1)
-    # A row's norm must not come out above 1, not even by rounding.
+    # The norm of a row must not exceed 1, not even by rounding.
     rows = scores / (np.where(norms > 0.0, norms, 1.0) * (1.0 + 1e-15))[:, None]
     centred = np.log(targets) - np.log(targets).mean()
     largest = float(np.abs(centred).max())

@@ -1,11 +1,11 @@
-"""One drawer for the figures of the paper."""
+"""Draw the figures of the paper."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING, Any
 
-from privselect._util.plotting import BLACK, BOUND_STYLES, ORANGE, PURPLE, SKY, style_axes, line_style
+from privselect._util.plotting import BLACK, BOUND_STYLES, ORANGE, PURPLE, SKY, line_style, style_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -14,8 +14,11 @@ if TYPE_CHECKING:
     from research.figures.picture import Curve, Panel, Picture
 
 _STYLES: dict[str, tuple[str, dict[str, Any]]] = {
-    "exact_upper": ("ours, from above", BLACK),
-    "exact_lower": ("ours, from below", {**SKY, "linewidth": 1.2, "zorder": 3}),  # on the other, which it hardly leaves
+    "exact_upper": ("exact, upper bound", BLACK),
+    "exact_lower": (
+        "exact, lower bound",
+        {**SKY, "linewidth": 1.2, "zorder": 3},
+    ),  # on top of the upper bound, from which it hardly differs
     "base": BOUND_STYLES["base"],
     "ratio": BOUND_STYLES["ratio"],
     "paper": BOUND_STYLES["paper"],
@@ -25,7 +28,7 @@ _STYLES: dict[str, tuple[str, dict[str, Any]]] = {
     "renyi_alone": (r"Rényi, $\hat\delta$ by Rényi too", PURPLE),
     "liu_talwar": BOUND_STYLES["liu_talwar"],
 }
-# Curves of one kind in their order, from the first to the limit of all.
+# Curves of one kind in order, ending with their limit.
 _NAMED: tuple[dict[str, Any], ...] = (
     *({"color": shade} for shade in ("#08306B", "#2171B5", "#4FA3D9", "#9CC9E8")),
     {"color": "#444444", "linestyle": (0, (2, 1.2))},
@@ -40,12 +43,12 @@ _LABELS = {
     "probability": "P(K ≤ k)",
 }
 _LOGARITHMIC = {"m", "mean", "delta"}
-_ALONE, _BESIDE = (6.6, 4.2), (3.8, 2.9)  # inches of a panel
-_LEGEND, _ENTRY = 0.45, 2.2  # height of two lines of the legend, width of an entry
+_ALONE, _BESIDE = (6.6, 4.2), (3.8, 2.9)  # size of a panel in inches
+_LEGEND, _ENTRY = 0.45, 2.2  # height of two legend lines, width of an entry
 
 
 def drawn(picture: Picture) -> Figure:
-    """Panels in their order, the legend below. A Figure of its own: no global state of pyplot is touched."""
+    """Draw the panels in order with the legend below, in a Figure of its own that leaves the global state of pyplot unchanged."""
     from matplotlib.figure import Figure
 
     rows = math.ceil(len(picture.panels) / picture.columns)
@@ -54,7 +57,7 @@ def drawn(picture: Picture) -> Figure:
     for place, panel in enumerate(picture.panels):
         _draw(figure.add_subplot(rows, picture.columns, place + 1), panel, picture)
     figure.suptitle(picture.title, fontsize=10, x=0.01, ha="left")
-    # One entry for each bound, from whichever panel has it, in the order of the styles.
+    # One legend entry for each bound in any panel, in the order of the styles.
     shown = {label: line for axes in figure.axes for line, label in zip(*axes.get_legend_handles_labels(), strict=True)}
     order = [label for label, _ in _STYLES.values() if label in shown]
     figure.legend(
@@ -70,7 +73,7 @@ def drawn(picture: Picture) -> Figure:
 
 
 def _columns(entries: int, most: int) -> int:
-    """Lines of the legend that are about equally long."""
+    """Return the number of legend columns that gives lines of similar length."""
     return math.ceil(entries / math.ceil(entries / most))
 
 
@@ -96,7 +99,7 @@ def _draw(axes: Axes, panel: Panel, picture: Picture) -> None:
 
 
 def _looks(panel: Panel) -> list[tuple[Curve, tuple[str, dict[str, Any]]]]:
-    """Each curve with its label and look, in reverse: ours is drawn over the others."""
+    """Return each curve with its label and style, in reverse order: the exact bound is drawn on top."""
     if any(curve.name for curve in panel.curves):
         return [(curve, (curve.name, look)) for curve, look in zip(panel.curves, _NAMED, strict=False)]
     order = list(_STYLES)
@@ -104,7 +107,7 @@ def _looks(panel: Panel) -> list[tuple[Curve, tuple[str, dict[str, Any]]]]:
 
 
 def _limit(axes: Axes, panel: Panel, picture: Picture) -> None:
-    """From end to end of the places; values from 0 on, and as far in every panel that shows the same."""
+    """Set the axis limits: all places; values from 0 on, with the same maximum in all panels of one kind."""
     places = [point.place for curve in panel.curves for point in curve.points]
     alike = [other for other in picture.panels if (other.place, other.quantity) == (panel.place, panel.quantity)]
     most = max(point.value for other in alike for curve in other.curves for point in curve.points)

@@ -13,7 +13,7 @@ NOISE = Gaussian(sigma=4.0)
 
 
 def picture() -> Picture:
-    """``thm:max_sel``, its closed form ``lem:convert2_eps_delta``, the Renyi bound ``lem:zhu_lemma5``, and ours."""
+    """Compute ``thm:max_sel``, its closed form ``lem:convert2_eps_delta``, the Renyi bound ``lem:zhu_lemma5``, and the exact bounds."""
     choices = [NoisyMax(NOISE, m=m) for m in SCORES]
     answers = [choice.epsilon_at(DELTA) for choice in choices]
     curves = [

@@ -13,7 +13,7 @@ TRIAL = Gaussian(sigma=4.0)
 
 
 def picture() -> Picture:
-    """``thm:negbin``, ``thm:rdp_negbin`` and ours, a panel for each mean."""
+    """Compute ``thm:negbin``, ``thm:rdp_negbin`` and the exact bounds, a panel for each mean."""
     bounds = bounds_named("ratio", "paper", "renyi")
     panels = [
         Panel(f"m = {mean:g}", "delta", "epsilon", over_deltas(Selection(TRIAL, Geometric(mean=mean)), bounds), DELTA) for mean in MEANS

@@ -20,7 +20,7 @@ MEANS = (1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 30.0, 50.0, 100.0, 200.0, 300.0, 500.0,
 
 
 def picture() -> Picture:
-    """``thm:negbin``, its closed form ``lem:GDP`` as its proof has it, ``thm:rdp_negbin``, Liu and Talwar's bound, and ours."""
+    """Compute ``thm:negbin``, its closed form ``lem:GDP`` (corrected), ``thm:rdp_negbin``, Liu and Talwar's bound, and the exact bounds."""
     bounds = {**bounds_named("ratio", "paper", "renyi", "liu_talwar"), "closed_form": _closed_form}
     panel = Panel("epsilon at delta = 1e-6", "mean", "epsilon", over_means(TRIAL, lambda mean: Geometric(mean=mean), MEANS, bounds))
     return Picture(3, "The best of a geometric number of Gaussian trials, noise 4", (panel,))

@@ -26,7 +26,7 @@ _LONGEST = 30
 
 
 def picture() -> Picture:
-    """``thm:hs_bin`` and ours for each n, in each panel with ``thm:rdp_poisson``, for Poisson K; then the laws of K themselves."""
+    """Compute ``thm:hs_bin`` and the exact bounds for each n, ``thm:rdp_poisson`` in every panel, and the laws of K."""
     poisson = over_deltas(Selection(TRIAL, LAWS["Poisson"]), {**bounds_named("paper", "renyi"), "renyi_alone": renyi_alone})
     baseline = tuple(one for one in poisson if one.bound.startswith("renyi"))
     panels = []

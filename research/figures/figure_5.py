@@ -15,7 +15,7 @@ _PROCESSES = 2
 
 
 def picture(data: Path | None = None) -> RegressionPicture:
-    """Measured on the data in this folder, in minutes; without one, what was measured when the package was made."""
+    """Measure on the data in a folder, in minutes; without a folder, read the stored results."""
     if data is None:
         return RegressionPicture([dict(row) for row in read_csv(STORED / RESULTS)])
     return RegressionPicture(measure(str(data), REPETITIONS, _PROCESSES)[1])

@@ -11,13 +11,13 @@ from research.figures.renyi_alone import renyi_alone
 from research.figures.selection_curves import DELTA, bounds_named, over_deltas, over_means
 
 TRAINING = DPSGD(noise_multiplier=1.1, sampling_probability=256 / 60_000, steps=14_063)  # 60 epochs
-GEOMETRIC, POISSON = 30.0, 10.0  # means of K
+GEOMETRIC, POISSON = 30.0, 10.0  # mean of K
 GEOMETRIC_MEANS = (1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 30.0, 50.0, 100.0, 200.0, 300.0, 500.0, 1000.0)
 POISSON_MEANS = (1.0, 2.0, 3.0, 5.0, 7.0, 10.0, 15.0, 20.0, 25.0, 30.0)
 
 
 def picture() -> Picture:
-    """``thm:negbin`` and ``thm:rdp_negbin``, ``cor:binomial_to_poisson`` and ``thm:rdp_poisson``, and ours, for both laws."""
+    """Compute ``thm:negbin``, ``thm:rdp_negbin``, ``cor:binomial_to_poisson``, ``thm:rdp_poisson`` and the exact bounds."""
     bounds = bounds_named("paper", "renyi")
     for_poisson = {**bounds, "renyi_alone": renyi_alone}
     panels = (

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 from privselect.counts.negative_binomial import Geometric
 from privselect.mechanisms import DPSGD
 from privselect.open_spec import UNKNOWN
-from privselect.planning.adjust.cor_adjust import cor_adjust_steps
+from privselect.planning.adjust.cor_adjust import cor_adjust_steps, thresholds_for_base
 from privselect.planning.adjust.mixture import check_candidates
-from privselect.planning.adjust.cor_adjust import thresholds_for_base
 from privselect.planning.plan import plan
 from privselect.selection.selection import Selection
 from research.figures.picture import Panel, Picture
@@ -24,14 +23,14 @@ if TYPE_CHECKING:
 
 NOISE = (2.0, 3.0, 4.0)
 SAMPLING = 0.01
-EPSILON_BASE = 1.5  # epsilon_Q, what one candidate may cost alone
+EPSILON_BASE = 1.5  # epsilon_Q: the budget of a single candidate
 MEAN = 30.0
 MEANS = (3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0)
 _CANDIDATES = check_candidates(NOISE, SAMPLING, None, None)
 
 
 def picture(means: Sequence[float] = MEANS) -> Picture:
-    """``cor:adjust`` beside ``thm:negbin``, ``thm:rdp_negbin`` and ours, for each candidate alone and for one drawn of the three."""
+    """Compute ``cor:adjust``, ``thm:negbin``, ``thm:rdp_negbin`` and the exact bounds for each candidate alone and for the mixture."""
     steps = {mean: allowed_steps(mean) for mean in means}
     bounds = {"adjust": _cor_adjust, **bounds_named("paper", "renyi")}
     panels = []
@@ -39,14 +38,14 @@ def picture(means: Sequence[float] = MEANS) -> Picture:
         alone = [(mean, _selection(_CANDIDATES.candidate(place, steps[mean][place]), mean), DELTA) for mean in means]
         panels.append(Panel(f"noise {noise:g}", "mean", "epsilon", selection_curves(alone, bounds), MEAN))
     drawn = [(mean, _selection(_CANDIDATES.mixture(steps[mean]), mean), DELTA) for mean in means]
-    del bounds["renyi"]  # the accountant has no Renyi curve of a mixture
+    del bounds["renyi"]  # a mixture has no Renyi curve here
     panels.append(Panel("one of the three, drawn at random", "mean", "epsilon", selection_curves(drawn, bounds), MEAN))
     panels.append(Panel("steps of noise 2, 3 and 4, alone and tuned", "mean", "steps", tuple(_step_curves(steps)), MEAN))
     return Picture(8, "DP-SGD, q = 0.01, its noise tuned; a geometric number of trials, delta = 1e-6", tuple(panels), columns=3)
 
 
 def allowed_steps(mean: float) -> tuple[int, ...]:
-    """Of each candidate, by ``cor:adjust``."""
+    """Return the steps of each candidate by ``cor:adjust``."""
     thresholds = thresholds_for_base(EPSILON_BASE, DELTA, Geometric(mean=mean))
     return tuple(cor_adjust_steps(_CANDIDATES, place, thresholds) for place in range(len(NOISE)))
 
@@ -56,7 +55,7 @@ def _selection(trial: Mechanism, mean: float) -> Selection:
 
 
 def _cor_adjust(_: Mechanism, count: Count, delta: float) -> float:
-    """For any candidate that keeps the thresholds, and so for one drawn of them."""
+    """Return the total epsilon for any candidate that meets the thresholds, and therefore for a mixture of them."""
     return thresholds_for_base(EPSILON_BASE, delta, count).epsilon
 
 

@@ -1,4 +1,4 @@
-"""The files of the paper's figures: what they are called, and how they are written."""
+"""Names and writing of the figures' files."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 from typing import TYPE_CHECKING
 
-from privselect._util.atomic_files import check_output_file, write_error, atomic_write
-from research.csv_io import as_csv
+from privselect._util.atomic_files import atomic_write, check_output_file, write_error
 from privselect._util.plotting import check_matplotlib, save_plot
 from privselect._util.validation import format_value
 from privselect.errors import ParameterError
+from research.csv_io import as_csv
 from research.figures.figures import picture
 
 if TYPE_CHECKING:
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from research.figures.figures import Drawable
 
 KINDS = ("png", "svg", "csv")
-_LONGEST_FIRST = (8, 7, 4, 6)  # so that no process is left with a long one at the end
+_LONGEST_FIRST = (8, 7, 4, 6)  # so that no long figure starts last
 _PROCESSES = 2
 
 
 def figure_file(folder: Path, number: int, kind: str) -> Path:
-    """Its place in a folder."""
+    """Return the path of a figure in a folder."""
     return folder / f"figure_{number}.{kind}"
 
 
 def check_files(folder: Path, numbers: Iterable[int], kinds: Sequence[str]) -> None:
-    """The folder is made if it is missing; refused in one sentence where the files could not be written into it, or not be drawn."""
+    """Create the folder if needed; raise if the files cannot be written or drawn."""
     if set(kinds) != {"csv"}:
         check_matplotlib()
     try:
@@ -45,7 +45,7 @@ def check_files(folder: Path, numbers: Iterable[int], kinds: Sequence[str]) -> N
 
 
 def write_files(found: Drawable, folder: Path, number: int, kinds: Iterable[str]) -> list[Path]:
-    """Each appears whole or not at all."""
+    """Write each file atomically and return the paths."""
     written = []
     for kind in kinds:
         file = figure_file(folder, number, kind)
@@ -61,12 +61,12 @@ def write_files(found: Drawable, folder: Path, number: int, kinds: Iterable[str]
 
 
 def make_figure(folder: Path, number: int, kinds: Sequence[str]) -> list[Path]:
-    """From its number to its files."""
+    """Compute one figure and write its files."""
     return write_files(picture(number), folder, number, kinds)
 
 
 def make_figures(folder: Path, numbers: Iterable[int], kinds: Sequence[str]) -> Iterator[tuple[int, list[Path]]]:
-    """Several at a time, each told when it is done."""
+    """Compute several figures in parallel and yield each when it is done."""
     order = sorted(numbers, key=lambda number: _LONGEST_FIRST.index(number) if number in _LONGEST_FIRST else len(_LONGEST_FIRST))
     with ProcessPoolExecutor(_PROCESSES, get_context("spawn")) as pool:
         asked = {pool.submit(make_figure, folder, number, kinds): number for number in order}
@@ -74,4 +74,4 @@ def make_figures(folder: Path, numbers: Iterable[int], kinds: Sequence[str]) -> 
             for done in as_completed(asked):
                 yield asked[done], done.result()
         finally:
-            pool.shutdown(cancel_futures=True)  # after a failure the others are not waited for
+            pool.shutdown(cancel_futures=True)  # after a failure, do not wait for the others

@@ -1,4 +1,4 @@
-"""Every figure of the paper by its number."""
+"""The figures of the paper by number."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ if TYPE_CHECKING:
     from research.csv_io import Row
 
 NUMBERS = (1, 2, 3, 4, 5, 6, 7, 8)
-MEASURED = 5  # on data that is not part of the package
+MEASURED = 5  # needs data that is not part of the repository
 
 
 class Drawable(Protocol):
-    """A figure: its table, and its drawing."""
+    """A figure with a table and a drawing."""
 
     def rows(self) -> list[Row]:
-        """One row for each point."""
+        """Return one row for each point."""
 
     def figure(self) -> Figure:
-        """Drawn."""
+        """Draw the figure."""
 
 
 def picture(number: int) -> Drawable:
-    """The figure of this number; the one that is measured on data, from what is stored of it."""
+    """Return the figure of this number; the measured one comes from stored results."""
     found: Drawable = import_module(f"research.figures.figure_{number}").picture()
     return found

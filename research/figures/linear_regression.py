@@ -1,6 +1,6 @@
-"""The paper's figure on linear regression, run again, with more methods and with a validation that is paid for.
+"""Run the paper's experiment on linear regression again, with more methods and a private validation.
 
-``python -m research.figures.linear_regression --data FOLDER --out research/figures/results`` makes the tables that
+``python -m research.figures.linear_regression --data FOLDER --out research/figures/results`` writes the tables that
 ``python -m research.figures 5`` draws.
 """
 
@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privselect._util.atomic_files import check_output_file, atomic_write
-from research.csv_io import as_csv
+from privselect._util.atomic_files import atomic_write, check_output_file
 from privselect._util.validation import check_number, integer_range
 from privselect.errors import ParameterError
 from privselect.regression.noise_source import make_noise_source
+from research.csv_io import as_csv
 from research.figures.allowed_noise import ACCOUNTINGS, MEAN, TrialNoise, gaussian_mu, trial_noise
 from research.figures.data_sets import load
 from research.figures.single_fits import corrected_ada_ssp, corrected_ops_balanced
@@ -40,7 +40,7 @@ REPETITIONS = 20
 SEED = 600
 VALIDATIONS = ("unpaid", "paid")
 RESULTS, NOISE = "linear_regression.csv", "linear_regression_noise.csv"
-STORED = Path(__file__).parent / "results"  # both, as they came out
+STORED = Path(__file__).parent / "results"  # stored results of both tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +53,12 @@ class Allowed:
 
 
 def allowed_at(epsilon: float) -> Allowed:
-    """The noise that each accounting allows to OPS-PTR; output perturbation has ours."""
+    """Return the noise that each accounting allows for OPS-PTR; output perturbation uses exact accounting."""
     return Allowed(epsilon, {name: trial_noise(name, epsilon, DELTA) for name in ACCOUNTINGS}, gaussian_mu("ours", epsilon, DELTA))
 
 
 def noise_rows(allowed: Iterable[Allowed]) -> list[Row]:
-    """One row for each epsilon and accounting."""
+    """Return one row for each epsilon and accounting."""
     return [
         {
             "epsilon": one.epsilon,
@@ -74,9 +74,10 @@ def noise_rows(allowed: Iterable[Allowed]) -> list[Row]:
 
 
 def data_set_rows(name: str, folder: str, allowed: Sequence[Allowed], repetitions: int) -> list[Row]:
-    """One row for each method, validation and epsilon.
+    """Return one row for each method, validation and epsilon.
 
-    All chance of a repetition (the split, K, the candidates, every normal) is drawn once: methods and accountings are compared on the same.
+    All random numbers of a repetition (the split, K, the candidates, every normal) are drawn once, so methods and accountings use the
+    same draws.
     """
     records, problems = load(name, folder), []
     for repetition in range(repetitions):
@@ -114,7 +115,7 @@ def _epsilon_rows(problems: Sequence[tuple[Problem, Draws]], allowed: Allowed) -
 
 
 def _non_private(problem: Problem) -> Winner:
-    """Ridge regression, the ridge of the same grid that is best on the validation part."""
+    """Fit ridge regression with the ridge of the same grid that is best on the validation part."""
     solutions = problem.solutions(RIDGES)
     best = int(np.argmin(problem.validation_errors(solutions)))
     return Winner(problem.test_error(solutions[best]), float(RIDGES[best]), np.nan, np.nan)
@@ -142,14 +143,14 @@ def _row(names: tuple[str, str, str], epsilon: float, chosen: Sequence[Winner], 
 
 
 def _middle(values: np.typing.NDArray[np.float64]) -> float:
-    """The geometric mean of those that are there."""
+    """Return the geometric mean of the finite positive values."""
     known = values[np.isfinite(values) & (values > 0.0)]
     return float(np.exp(np.log(known).mean())) if len(known) else np.nan
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run it, and write the tables."""
-    parser = argparse.ArgumentParser(description="The paper's figure on linear regression, run again.")
+    """Run the experiment and write its tables."""
+    parser = argparse.ArgumentParser(description="Run the paper's experiment on linear regression again.")
     parser.add_argument("--data", required=True, help="folder with uci/*.csv")
     parser.add_argument("--out", required=True, help=f"folder for {RESULTS} and {NOISE}")
     parser.add_argument("--repetitions", type=int, default=REPETITIONS)
@@ -162,7 +163,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def run(folder: str, out: Path, repetitions: int, jobs: int) -> None:
-    """From the data in one folder to the tables in another."""
+    """Measure on the data in one folder and write the tables to another."""
     check_number("repetitions", repetitions, integer_range(2, 10_000))
     check_number("jobs", jobs, integer_range(1, 64))
     results, noise = check_output_file("out", out / RESULTS), check_output_file("out", out / NOISE)
@@ -173,13 +174,13 @@ def run(folder: str, out: Path, repetitions: int, jobs: int) -> None:
 
 
 def check_data(folder: str) -> None:
-    """A missing file is told before the work begins."""
+    """Raise if a data set is missing, before the work starts."""
     for name in DATA_SETS:
         load(name, folder)
 
 
 def measure(folder: str, repetitions: int, jobs: int) -> tuple[list[Allowed], list[Row]]:
-    """The noise that is allowed, and one row for each data set, method, validation and epsilon. It takes minutes."""
+    """Return the allowed noise, and one row for each data set, method, validation and epsilon. Takes minutes."""
     with ProcessPoolExecutor(jobs) as pool:
         allowed = list(pool.map(allowed_at, EPSILONS))
         tables = pool.map(partial(data_set_rows, folder=folder, allowed=allowed, repetitions=repetitions), DATA_SETS)

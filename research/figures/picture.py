@@ -1,4 +1,4 @@
-"""A figure of the paper as data: panels of curves, and at each point of a curve what was bounded there."""
+"""A figure of the paper as data: panels, curves and points."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """The ``value`` of a bound at a ``place``; ``mechanism`` is the text form of what is bounded."""
+    """The ``value`` of a bound at a ``place``; ``mechanism`` is the text form of the bounded mechanism."""
 
     mechanism: str
     place: float
@@ -24,7 +24,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """One bound along the places; ``name`` tells curves apart that are all of one kind."""
+    """One bound along the places; ``name`` distinguishes curves of the same bound."""
 
     bound: str
     points: tuple[Point, ...]
@@ -33,9 +33,9 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """A ``quantity`` over a ``place``, both by name; over delta it is drawn as a privacy profile, delta against epsilon.
+    """A ``quantity`` over a ``place``; over delta, the panel shows a privacy profile (delta against epsilon).
 
-    ``mark`` is the place that the text speaks of.
+    ``mark`` is the place that the text refers to.
     """
 
     title: str
@@ -47,7 +47,7 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """Everything that a figure shows."""
+    """All panels of a figure."""
 
     number: int
     title: str
@@ -55,7 +55,7 @@ class Picture:
     columns: int = 1
 
     def rows(self) -> list[Row]:
-        """One row for each point, to seven digits; what is proved is rounded to the side that claims less."""
+        """Return one row for each point with seven digits, rounded to the conservative side."""
         return [
             {
                 "figure": self.number,
@@ -73,7 +73,7 @@ class Picture:
         ]
 
     def figure(self) -> Figure:
-        """Drawn."""
+        """Draw the figure."""
         from research.figures.drawing import drawn
 
         return drawn(self)
@@ -82,5 +82,5 @@ class Picture:
 def _claimed(quantity: str, bound: str, value: float) -> float:
     if quantity == "probability":
         return value
-    # An epsilon claims less where it is greater, unless it bounds from below; so many trials or steps claim less where they are fewer.
+    # Round an upper bound on epsilon up; round lower bounds and allowed numbers of trials or steps down.
     return round_up(value) if quantity == "epsilon" and bound != "exact_lower" else round_down(value)

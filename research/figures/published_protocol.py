@@ -1,4 +1,4 @@
-"""The published protocol for private regressions, run again: ten-fold cross-validation at delta 1e-6 (bike and elevators).
+"""Run the published protocol for private regressions again: ten-fold cross-validation at delta 1e-6 (bike and elevators).
 
 ``python -m research.figures.published_protocol --data FOLDER --out docs/experiments``
 """
@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privselect._util.atomic_files import check_output_file, atomic_write
-from research.csv_io import as_csv
+from privselect._util.atomic_files import atomic_write, check_output_file
 from privselect._util.validation import format_value
 from privselect.errors import ParameterError
 from privselect.regression.noise_source import make_noise_source
+from research.csv_io import as_csv
 from research.figures.cross_validation import fold_errors
 from research.figures.data_sets import Records, load
 from research.figures.published_regression import published_ada_ssp, published_ops_balanced
@@ -40,7 +40,7 @@ EPSILONS = (0.1, 1.0, 5.0)
 DATA_SETS = ("bike", "elevators")
 REPEATS = 40
 SEED = 8
-FAR = 4.0  # deviations of a cross-validation's mean
+FAR = 4.0  # in deviations of the mean of a cross-validation
 STORED = "published_wang2018_exp_results.csv"
 FILE = "published_protocol.csv"
 
@@ -49,8 +49,8 @@ FILE = "published_protocol.csv"
 class Errors:
     """Mean squared errors of repeated ten-fold cross-validations.
 
-    ``deviation`` is that over the ten folds of one, as in the stored results; ``of_mean`` that of the mean from one to the next, which
-    also counts what the folds of one have in common.
+    ``deviation`` is the deviation over the ten folds of one cross-validation, as in the stored results. ``of_mean`` is the deviation
+    of the mean between cross-validations, which includes what the folds of one have in common.
     """
 
     mean: float
@@ -59,12 +59,12 @@ class Errors:
 
 
 def published_non_private(statistics: SufficientStatistics, epsilon: float, delta: float, normals: NoiseSource) -> Floats:  # noqa: ARG001 - one form for all
-    """Least squares with 1 on the diagonal, which the stored "non-private" has too."""
+    """Fit least squares with 1 added to the diagonal, as the stored "non-private" does."""
     return statistics.ridge_solution(1.0)
 
 
 def published_trivial(statistics: SufficientStatistics, epsilon: float, delta: float, normals: NoiseSource) -> Floats:  # noqa: ARG001 - as above
-    """Every prediction is 0."""
+    """Predict 0 for every record."""
     return np.zeros(statistics.features)
 
 
@@ -77,24 +77,24 @@ METHODS: dict[str, tuple[Method, Method | None]] = {
 
 
 def repeated_errors(records: Records, method: Method, epsilon: float, repeats: int = REPEATS) -> Errors:
-    """Cross-validations with folds and noise of a fixed seed, so that the same numbers come out again."""
+    """Run cross-validations with folds and noise from a fixed seed."""
     generator, normals = np.random.Generator(np.random.PCG64DXSM(SEED)), make_noise_source(SEED)
     runs = np.array([fold_errors(records, lambda training: method(training, epsilon, DELTA, normals), generator) for _ in range(repeats)])
     return Errors(float(runs.mean()), float(runs.std(axis=1, ddof=1).mean()), float(runs.mean(axis=1).std(ddof=1)))
 
 
 def within_noise(published: float, ours: Errors, repeats: int = REPEATS) -> bool:
-    """Whether the published mean is one that our own cross-validations could have given.
+    """Return whether the published mean is plausible as one of our cross-validations.
 
-    It is one draw of what we draw ``repeats`` times: it lies within ``FAR`` deviations of such a mean from the mean of ours, itself known
-    up to one part in the root of ``repeats``. If the law is the same, one comparison fails with a chance of about 3e-4 (Student's law
-    with 39 degrees of freedom at 4). A millionth of the mean is left for the stored digits, where nothing is drawn but the folds.
+    The published mean is one draw of what we draw ``repeats`` times: it must lie within ``FAR`` deviations of our mean, which is known
+    up to a factor 1/sqrt(``repeats``). With equal distributions, one comparison fails with probability about 3e-4 (Student's t with 39
+    degrees of freedom at 4). A millionth of the mean is added for the stored digits, when only the folds are random.
     """
     return abs(published - ours.mean) <= FAR * ours.of_mean * math.sqrt(1.0 + 1.0 / repeats) + 3e-6 * published
 
 
 def stored_results(folder: str | Path) -> dict[tuple[str, str, float], tuple[float, float]]:
-    """The stored means and deviations over the folds, by data set, method and epsilon."""
+    """Return the stored means and deviations over the folds, by data set, method and epsilon."""
     file = Path(folder) / STORED
     if not file.is_file():
         raise ParameterError(f"`folder` must hold {STORED}, got {format_value(str(folder))}")
@@ -106,7 +106,7 @@ def stored_results(folder: str | Path) -> dict[tuple[str, str, float], tuple[flo
 
 
 def protocol_rows(folder: str | Path, repeats: int = REPEATS) -> list[dict[str, object]]:
-    """One row for each data set, method and epsilon: stored, the published variant run again, and the corrected one."""
+    """Return one row for each data set, method and epsilon: stored, the published variant run again, and the corrected one."""
     stored = stored_results(folder)
     found: list[dict[str, object]] = []
     for data_set in DATA_SETS:
@@ -136,7 +136,7 @@ def protocol_rows(folder: str | Path, repeats: int = REPEATS) -> list[dict[str, 
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Write the table."""
+    """Run the protocol and write the table."""
     parser = argparse.ArgumentParser(description="The published protocol for private regressions, run again.")
     parser.add_argument("--data", required=True, help=f"folder with uci/*.csv and {STORED}")
     parser.add_argument("--out", required=True, help=f"folder for {FILE}")

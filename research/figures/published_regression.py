@@ -1,8 +1,8 @@
-"""Private regressions as published in 2018, with the constants and the factor of their code: **facts, not to be used**.
+"""Private regressions as published in 2018, with the constants and factors of their code: **for comparison only, do not use**.
 
-They are here to show that the published numbers come out, and what the corrections change. Both take sums over records whose rows are no
-longer than 1 and whose targets lie within [-1, 1], and both add 1 to the diagonal of X'X first. What is wrong with each is said where it
-stands: the argument for AdaSSP fails (and the whole holds for another reason), and OPS-balanced is not private as stated.
+They show that the published numbers can be reproduced, and what the corrections change. Both take sums over records whose rows have
+norm at most 1 and whose targets lie within [-1, 1], and both first add 1 to the diagonal of X'X. Each docstring says what is wrong:
+the argument for AdaSSP fails (its guarantee holds for another reason), and OPS-balanced is not private as stated.
 """
 
 from __future__ import annotations
@@ -22,35 +22,35 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-_MISS = 0.05  # the chance with which the published bounds on the noise may fail; utility only
+_MISS = 0.05  # failure probability of the published bounds on the noise; affects utility only
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedOPS:
-    """The numbers of OPS-balanced as published: the ridge beside the 1 on the diagonal, and the root of the precision."""
+    """The parameters of OPS-balanced as published: the ridge in addition to the 1 on the diagonal, and the square root of the precision."""
 
     ridge: float
     root_precision: float
 
 
 def published_scale(epsilon: float, delta: float) -> float:
-    """The deviation of each of the three releases of AdaSSP, ``sqrt(log(6/delta))/(epsilon/3)``.
+    """Return the deviation of each of the three releases of AdaSSP, ``sqrt(log(6/delta))/(epsilon/3)``.
 
-    It was meant to make each, of sensitivity 1, (epsilon/3, delta/3)-DP. It does not: the factor of the classical Gaussian mechanism is
-    ``sqrt(2 log(1.25/(delta/3)))``, and at delta 1e-6 the exact profile is above delta/3 by a factor of 2.6 where epsilon is 1, and of 25
-    where it is 5. Up to epsilon 0.41 it is not above.
+    It was meant to make each release, of sensitivity 1, (epsilon/3, delta/3)-DP. It does not: the factor of the classical Gaussian
+    mechanism is ``sqrt(2 log(1.25/(delta/3)))``. At delta 1e-6 the exact profile exceeds delta/3 by a factor of 2.6 at epsilon 1 and
+    of 25 at epsilon 5. Up to epsilon 0.41 it does not exceed delta/3.
     """
     return math.sqrt(math.log(6.0 / delta)) / (epsilon / 3.0)
 
 
 def published_ada_ssp(statistics: SufficientStatistics, epsilon: float, delta: float, normals: NoiseSource) -> Floats:
-    """AdaSSP as its code has it.
+    """Run AdaSSP as its code does.
 
-    What is wrong: above epsilon 0.42 no release is as private as its third of the budget (:func:`published_scale`): the argument fails.
-    The three together are Gaussian with ``mu = sqrt(3)/scale``, whose exact profile is far below delta where epsilon is at most 5: the
-    whole keeps its promise, for another reason, and with more noise than it needs. Calibrated jointly it is more accurate. The noise on
-    X'X, ``(A + A')/2``, is no fault: off the diagonal it has half the variance, but each such entry is there twice, so a row that moves
-    X'X by 1 (in the root of the sum of all squares) is told apart as by independent noise.
+    What is wrong: above epsilon 0.42 no release keeps its third of the budget (:func:`published_scale`), so the argument fails. The
+    three together are Gaussian with ``mu = sqrt(3)/scale``. For epsilon up to 5 their exact profile is far below delta, so the
+    guarantee holds for another reason, with more noise than needed. Joint calibration is more accurate. The noise on X'X, ``(A +
+    A')/2``, is correct: off the diagonal it has half the variance, but each entry occurs twice, so a row that moves X'X by 1 in
+    Frobenius norm is hidden as by independent noise.
     """
     features, scale = statistics.features, published_scale(epsilon, delta)
     gram = statistics.gram + np.eye(features)
@@ -64,12 +64,12 @@ def published_ada_ssp(statistics: SufficientStatistics, epsilon: float, delta: f
 
 
 def published_ops_numbers(records: int, features: int, epsilon: float, delta: float) -> PublishedOPS:
-    """The ridge and the precision of OPS-balanced as its code has them.
+    """Return the ridge and the precision of OPS-balanced as its code computes them.
 
-    What is wrong: they come from a bound on the leak, ``sqrt(precision L^2 log(2/delta)/ridge) + precision L^2/(2(ridge+1)) +
-    (1 + log(2/delta))/(2 ridge) <= epsilon``, that is false; the code drops the factor 1/2 of the middle term, which makes up for some of
-    it. With a residual of the L assumed here the exact delta is 2.2e-6 where 1e-6 is claimed, at epsilon 1. No residual is as great as
-    that L (``solution_norm_bound``), so that a sample of the right covariance would keep the promise all the same.
+    What is wrong: they come from a false bound on the leak, ``sqrt(precision L^2 log(2/delta)/ridge) + precision L^2/(2(ridge+1)) + (1
+    + log(2/delta))/(2 ridge) <= epsilon``. The code drops the factor 1/2 of the middle term, which compensates for a part of it. With
+    a residual of the L assumed here the exact delta is 2.2e-6 instead of 1e-6, at epsilon 1. No residual is as large as that L
+    (``solution_norm_bound``), so a sample with the right covariance would keep the guarantee.
     """
     told, chance = math.log(2.0 / delta), math.log(1.0 / _MISS)
     reach = min(0.5 * epsilon, math.sqrt(0.5 * epsilon))
@@ -81,12 +81,12 @@ def published_ops_numbers(records: int, features: int, epsilon: float, delta: fl
 
 
 def published_ops_balanced(statistics: SufficientStatistics, epsilon: float, delta: float, normals: NoiseSource) -> Floats:
-    """OPS-balanced as its code has it.
+    """Run OPS-balanced as its code does.
 
-    What is wrong: the precision (:func:`published_ops_numbers`), and the sample. With ``H = R'R`` the code solves with R' in place of R,
-    so that the covariance is ``(R R')^-1`` over the precision, which is not ``H^-1``. It has the same eigenvalues in other directions, and
-    can be narrow where H^-1 is wide, which is where a record moves the mean most. There are neighbours at which delta is above 0.01 where
-    1e-6 is claimed (``tests/paper/test_published_regression.py``).
+    What is wrong: the precision (:func:`published_ops_numbers`) and the sample. With ``H = R'R`` the code solves with R' instead of R,
+    so the covariance is ``(R R')^-1`` over the precision, not ``H^-1``. It has the same eigenvalues in other directions, and can be
+    narrow in the directions in which a record moves the mean most. There are neighbours with delta above 0.01 instead of the claimed
+    1e-6 (``tests/research/figures/test_published_regression.py``).
     """
     numbers = published_ops_numbers(statistics.records, statistics.features, epsilon, delta)
     upper = cholesky(statistics.gram + (1.0 + numbers.ridge) * np.eye(statistics.features))

@@ -1,4 +1,4 @@
-"""The figure on linear regression: its table, and the drawing of it."""
+"""The table and the drawing of the figure on linear regression."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privselect._util.plotting import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, VERMILION, style_axes, line_style
+from privselect._util.plotting import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, VERMILION, line_style, style_axes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -36,23 +36,23 @@ _ROWS = {"unpaid": "validation as published\n(not paid for)", "paid": "validatio
 
 @dataclass(frozen=True, slots=True)
 class RegressionPicture:
-    """Errors of four data sets under two validations: more than the bounds of a selection, and so a table and a drawer of its own."""
+    """Errors on four data sets under two validations, with its own table and drawing."""
 
     table: list[Row]
 
     def rows(self) -> list[Row]:
-        """As they were measured."""
+        """Return the rows as measured."""
         return self.table
 
     def figure(self) -> Figure:
-        """Drawn."""
+        """Draw the figure."""
         return _figure(curves_of(self.table))
 
 
 def curves_of(table: Iterable[Mapping[str, Any]]) -> Curves:
-    """Epsilons, mean errors and their standard errors, by data set, validation, method and accounting.
+    """Return epsilons, mean errors and standard errors, by data set, validation, method and accounting.
 
-    A method without a validation of its own, and non-private regression, is found under both.
+    A method without validation, and non-private regression, appears under both validations.
     """
     found: Curves = {}
     for row in table:
@@ -99,7 +99,7 @@ def _panel(axes: Axes, curves: Curves, name: str, validation: str) -> None:
         axes.fill_between(epsilons, np.maximum(means - errors, 1e-9), means + errors, color=style["color"], alpha=0.15, linewidth=0.0)
     low = min(curves[name, validation, "non_private", "none"][1])
     top = max(curves[name, validation, "trivial", "none"][1])
-    axes.set_ylim(0.9 * low, 1.6 * top)  # beyond "every prediction 0" nothing is of use
+    axes.set_ylim(0.9 * low, 1.6 * top)  # an error above "every prediction 0" is useless
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(lambda value, _: f"{value:g}")
         axis.set_minor_formatter(lambda *_: "")

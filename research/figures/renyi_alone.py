@@ -1,4 +1,4 @@
-"""``thm:rdp_poisson`` where nothing but the Renyi curve is known of a trial, as the paper's figures have it."""
+"""``thm:rdp_poisson`` if only the Renyi curve of a trial is known, as in the figures of the paper."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ if TYPE_CHECKING:
 
 
 def renyi_alone(mechanism: Mechanism, count: Count, delta: float) -> float:
-    """Epsilon by ``thm:rdp_poisson`` with its ``delta_hat`` by ``lem:rdp_to_dp``, and not read off the exact profile, as ours is."""
+    """Return epsilon by ``thm:rdp_poisson`` with its ``delta_hat`` from ``lem:rdp_to_dp`` instead of the exact profile."""
     rdp = renyi_curve_of(mechanism)
     return lem_rdp_to_dp_epsilon(lambda alpha: thm_rdp_poisson(rdp, lambda e: lem_rdp_to_dp(rdp, e), count, alpha), delta)

@@ -1,4 +1,4 @@
-"""The bounds on selections as curves: over delta, or over the mean of K."""
+"""Bounds on selections as curves over delta or over the mean of K."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ if TYPE_CHECKING:
     from privselect.mechanisms import Mechanism
     from privselect.selection.plots import Bound
 
-DELTA = 1e-6  # of every figure over something else
+DELTA = 1e-6  # for every figure that is not over delta
 DELTAS = (*(float(f"{digit}e-{power}") for power in range(10, 2, -1) for digit in (1, 3)), 1e-2)
 
 
 def bounds_named(*names: str) -> dict[str, Bound]:
-    """Bounds of :func:`privselect.compare`."""
+    """Return these bounds of :func:`privselect.compare`."""
     return {name: BOUNDS[name] for name in names}
 
 
 def over_deltas(selection: Selection, bounds: Mapping[str, Bound]) -> tuple[Curve, ...]:
-    """Epsilon at each of :data:`DELTAS` by these bounds and by ours, with that of one trial alone."""
+    """Return epsilon at each of :data:`DELTAS` by these bounds and the exact bounds, and of one trial alone."""
     return selection_curves([(delta, selection, delta) for delta in DELTAS], bounds)
 
 
 def over_means(trial: Mechanism, law: Callable[[float], Count], means: Iterable[float], bounds: Mapping[str, Bound]) -> tuple[Curve, ...]:
-    """The same at ``DELTA``, with K of each of these means."""
+    """Return epsilon at ``DELTA`` for each mean of K, by these bounds and the exact bounds."""
     return selection_curves([(mean, Selection(trial, law(mean)), DELTA) for mean in means], bounds)
 
 
 def selection_curves(asked: Sequence[tuple[float, Selection, float]], bounds: Mapping[str, Bound]) -> tuple[Curve, ...]:
-    """Epsilon by these bounds, by ours and of one trial alone, for each place, selection and delta."""
+    """Return epsilon by these bounds, by the exact bounds and of one trial alone, for each place, selection and delta."""
     found = [(place, selection, bounds_at_delta(selection, delta, bounds)) for place, selection, delta in asked]
     return tuple(
         curve(name, ((_bounded(name, selection), place, values[name]) for place, selection, values in found)) for name in found[0][2]
@@ -44,7 +44,7 @@ def selection_curves(asked: Sequence[tuple[float, Selection, float]], bounds: Ma
 
 
 def curve(bound: str, points: Iterable[tuple[Mechanism, float, Any]], name: str = "") -> Curve:
-    """The curve of one bound, where it says something."""
+    """Return the curve of one bound, without the points at which it gives no number."""
     return Curve(
         bound, tuple(Point(str(bounded), float(place), float(value)) for bounded, place, value in points if value is not None), name
     )

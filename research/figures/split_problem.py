@@ -1,4 +1,4 @@
-"""One data set, split into training, validation and test, in the coordinates where X'X of the training part is diagonal."""
+"""A data set split into training, validation and test parts, in coordinates in which X'X of the training part is diagonal."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-TRAINING, VALIDATION = 0.6, 0.1  # the rest is the test part
-CLIP = 0.25  # the most that a record's squared error counts in a score that is paid for
+TRAINING, VALIDATION = 0.6, 0.1  # shares; the rest is the test part
+CLIP = 0.25  # maximum squared error of a record in a private score
 _SPREAD = 6.0
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Problem:
-    """Coefficients are given in the eigenvectors of the training part's X'X, one row for each trial.
+    """The parts of a split data set. Coefficients refer to the eigenvectors of the training part's X'X, one row for each trial.
 
-    ``training`` holds its sums in the columns of the data, ``values`` the eigenvalues, ``moment`` X'y in the eigenvectors.
+    ``training`` holds the sums in the original columns, ``values`` the eigenvalues, ``moment`` X'y in the eigenvectors.
     """
 
     training: SufficientStatistics
@@ -39,29 +39,29 @@ class Problem:
     test: Sums
 
     def validation_errors(self, coefficients: Floats) -> Floats:
-        """Mean squared errors: as published, of the records themselves, and not paid for."""
+        """Return mean squared errors on the validation records: as published, not private."""
         rows, targets = self.validation
         return np.asarray(np.mean((coefficients @ rows.T - targets) ** 2, axis=1))
 
     def clipped_sums(self, coefficients: Floats) -> Floats:
-        """Sums over the validation records of squared errors, each at most ``CLIP``: one record moves a sum by at most that."""
+        """Return sums of squared validation errors, each clipped at ``CLIP``: one record moves a sum by at most ``CLIP``."""
         rows, targets = self.validation
         return np.asarray(np.minimum((coefficients @ rows.T - targets) ** 2, CLIP).sum(axis=1))
 
     def test_error(self, coefficients: Floats) -> float:
-        """The mean squared error on the test part of one trial's coefficients."""
+        """Return the mean squared test error of one trial's coefficients."""
         return self.test.mean_squared_error(coefficients)
 
     def solutions(self, ridges: Floats) -> Floats:
-        """Those of ridge regression."""
+        """Return the ridge regression solutions."""
         return np.asarray(self.moment / (self.values + ridges[:, None]))
 
 
 def split_problem(records: Records, generator: np.random.Generator) -> Problem:
-    """Each record's part depends on a draw of its own, as by a keyed hash of its number: one record more moves no other.
+    """Split by an independent draw for each record, as with a keyed hash of its id: an additional record moves no other record.
 
-    How many records the training part has is then not fixed; the public number that a recipe is told is above it but for a chance of
-    1e-9, and a split beyond it is refused.
+    The size of the training part is therefore random. The public number of records exceeds it except with probability 1e-9; a larger
+    training part raises an error.
     """
     places = generator.random(len(records.targets))
     train, check = places < TRAINING, (places >= TRAINING) & (places < TRAINING + VALIDATION)
@@ -82,5 +82,5 @@ def split_problem(records: Records, generator: np.random.Generator) -> Problem:
 
 
 def public_records(total: int) -> int:
-    """A public number of training records: six deviations above the mean."""
+    """Return a public number of training records: six deviations above the mean."""
     return math.ceil(TRAINING * total + _SPREAD * math.sqrt(TRAINING * (1.0 - TRAINING) * total))

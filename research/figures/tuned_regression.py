@@ -1,7 +1,7 @@
-"""Trials of private regressions, many at once: the law of each is that of the recipe in ``privselect.regression``.
+"""Many trials of private regressions at once, with the same distribution as the methods in ``privselect.regression``.
 
-In the eigenvectors of X'X the posterior's covariance is diagonal, so that a sample costs no more than its normals. The greatest leverage is
-rounded up to a grid here, for the sake of speed: a precision is about 1% lower than the recipe's, more where hardly any precision will do.
+In the eigenvectors of X'X the covariance of the posterior is diagonal, so a sample costs only its normals. For speed, the largest
+leverage is rounded up to a grid: a precision is about 1% lower than in the library, and more if hardly any precision is allowed.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 RIDGES = np.geomspace(2.5, 2.5**10, 30)
-_GRID = 100.0  # leverages to a factor of e
+_GRID = 100.0  # grid points per factor e of leverage
 _UP = 1.0 + 1e-9
 _LONGEST = 700.0
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Draws:
-    """All chance of one selection: each trial's ridge and normals. The same ones are used for every epsilon and accounting."""
+    """All random numbers of one selection: the ridge and normals of each trial, shared by all epsilons and accountings."""
 
     ridges: Floats
     smallest: Floats
@@ -44,7 +44,7 @@ class Draws:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Trials:
-    """What each trial releases, in the eigenvectors; a ``precision`` of 0 is "no answer"."""
+    """The release of each trial in the eigenvectors; a ``precision`` of 0 means "no answer"."""
 
     coefficients: Floats
     precision: Floats
@@ -52,16 +52,16 @@ class Trials:
 
 @dataclass(frozen=True, slots=True)
 class Winner:
-    """The one trial that is released: its error on the test part. Without any answer every prediction is 0."""
+    """The released trial: its error on the test part. Without an answer every prediction is 0."""
 
     test_error: float
     ridge: float
     precision: float
-    answered: float  # share of the trials
+    answered: float  # share of trials with an answer
 
 
 def draw_trials(features: int, mean: float, generator: np.random.Generator) -> Draws:
-    """K is geometric with this mean, each ridge one of ``RIDGES``, with replacement."""
+    """Draw K from a geometric distribution with this mean, and each ridge from ``RIDGES`` with replacement."""
     count = int(generator.geometric(1.0 / mean))
     ridges = generator.choice(RIDGES, count)
     smallest, norm, score = generator.standard_normal((3, count))
@@ -69,7 +69,7 @@ def draw_trials(features: int, mean: float, generator: np.random.Generator) -> D
 
 
 def fitted_posteriors(problem: Problem, noise: TrialNoise, draws: Draws) -> Trials:
-    """Trials of OPS-PTR."""
+    """Run trials of OPS-PTR."""
     public = problem.training.records
     proposal = noise.recipe(1.0, public).protocol
     solutions = problem.solutions(draws.ridges)
@@ -80,7 +80,10 @@ def fitted_posteriors(problem: Problem, noise: TrialNoise, draws: Draws) -> Tria
 
 
 def precisions(proposal: OPSPTRProtocol, ridges: Floats, data: tuple[float, Floats], normals: tuple[Floats, Floats]) -> Floats:
-    """What the released bounds allow at each ridge, from the data's least eigenvalue and norms, and the normals of both releases."""
+    """Return the precision at each ridge that the released bounds allow.
+
+    ``data`` are the smallest eigenvalue and the norms, ``normals`` the random numbers of both releases.
+    """
     least, norms = data
     quantile = float(-ndtri(0.5 * proposal.failure)) * _UP
     smallest = np.maximum(least + (normals[0] - quantile) / proposal.mu_eigenvalue, 0.0)
@@ -94,13 +97,13 @@ def precisions(proposal: OPSPTRProtocol, ridges: Floats, data: tuple[float, Floa
 
 
 def _signals(leverage: Floats, mu: float, delta: float) -> Floats:
-    """The largest signal at each leverage, rounded up to the grid."""
+    """Return the largest signal at each leverage, rounded up to the grid."""
     steps, place = np.unique(np.ceil(np.log(leverage) * _GRID), return_inverse=True)
     return np.array([largest_signal(step, mu, delta) for step in np.exp(steps / _GRID).tolist()])[place]
 
 
 def perturbed_outputs(problem: Problem, mu: float, draws: Draws) -> Trials:
-    """Trials of output perturbation."""
+    """Run trials of output perturbation."""
     public = problem.training.records
     pulls = {ridge: solution_sensitivity(public, ridge) for ridge in set(draws.ridges.tolist())}
     scales = np.array([pulls[ridge] for ridge in draws.ridges.tolist()]) / mu
@@ -108,9 +111,9 @@ def perturbed_outputs(problem: Problem, mu: float, draws: Draws) -> Trials:
 
 
 def winners(problem: Problem, trials: Trials, draws: Draws, score_mu: float) -> dict[str, Winner]:
-    """The best trial by the published validation, which nobody pays for, and by the paid one.
+    """Return the best trial by the published (non-private) validation, and by the private one.
 
-    The paid score of a trial is a sum of clipped squared errors with Gaussian noise of deviation ``CLIP/score_mu``.
+    The private score of a trial is a sum of clipped squared errors with Gaussian noise of deviation ``CLIP/score_mu``.
     """
     errors = problem.validation_errors(trials.coefficients)
     sums = problem.clipped_sums(trials.coefficients) + draws.score * (CLIP / score_mu)

@@ -119,8 +119,8 @@ if TYPE_CHECKING:
     from privselect.pairs import DominatingPair as DominatingPair
     from privselect.planning.adjust.adjust import adjust as adjust
     from privselect.planning.design.design import design as design
-    from privselect.planning.plan_result import Plan as Plan
     from privselect.planning.plan import plan as plan
+    from privselect.planning.plan_result import Plan as Plan
     from privselect.regression import OPS as OPS
     from privselect.regression import ProposeTestRelease as ProposeTestRelease
     from privselect.regression.ptr.median import private_median as private_median

@@ -57,4 +57,4 @@ class Interval:
 def _jsonable(value: float | NDArray[np.float64]) -> object:
     import numpy as np
 
-    return finite_or_none(np.asarray(value, dtype=np.float64).tolist())
+    return finite_or_none(np.asarray(value, dtype=np.float64))

@@ -338,7 +338,7 @@ class _Parser:
         named: dict[str, Any] = {}
         if name not in _REGISTRY:
             raise TextFormError(
-                f"unknown mechanism or law {_short(name)}; known are {_listed(sorted(_REGISTRY))}{_nearest(name, list(_REGISTRY))}"
+                f"unknown mechanism or law of K {_short(name)}; known are {_listed(sorted(_REGISTRY))}{_nearest(name, list(_REGISTRY))}"
             )
         while not self.take(")"):
             self.argument(name, positional, named)

@@ -1,4 +1,4 @@
-"""What counts as a number, and how a refusal shows what was given."""
+"""Validation of numbers, and formatting of values in error messages."""
 
 from decimal import Decimal
 from fractions import Fraction
@@ -31,7 +31,7 @@ def kind_and_value(value: object) -> str:
 
 
 @pytest.mark.parametrize("value", HALVES, ids=kind_and_value)
-def test_every_kind_of_number_is_the_number_it_is(value):
+def test_every_number_type_is_accepted(value):
     assert check_number("x", value, POSITIVE) == 0.5
     assert type(check_number("x", value, POSITIVE)) is float
     assert check_fraction("x", value) == Fraction(1, 2)
@@ -39,13 +39,13 @@ def test_every_kind_of_number_is_the_number_it_is(value):
 
 
 @pytest.mark.parametrize("value", FOURS, ids=kind_and_value)
-def test_every_kind_of_whole_number_too(value):
+def test_every_integer_type_is_accepted(value):
     assert check_number("n", value, integer_range(1)) == 4
     assert type(check_number("n", value, integer_range(1))) is int
 
 
 @pytest.mark.parametrize("value", NO_NUMBERS, ids=kind_and_value)
-def test_what_is_no_number_is_refused(value):
+def test_values_that_are_not_numbers_are_refused(value):
     with pytest.raises(ParameterError, match=r"^`x` must be in \(0, inf\), got "):
         check_number("x", value, POSITIVE)
     with pytest.raises(ParameterError, match=r"^`n` must be an integer >= 1, got "):
@@ -55,7 +55,7 @@ def test_what_is_no_number_is_refused(value):
 
 
 @pytest.mark.parametrize("value", [3 + Fraction(1, 10**30), Decimal("3.0000000000000000000000000001"), 3.5, Decimal("NaN")])
-def test_what_is_nearly_whole_is_not_whole(value):
+def test_numbers_close_to_an_integer_are_refused(value):
     with pytest.raises(ParameterError, match="must be an integer"):
         check_number("n", value, integer_range(1))
 
@@ -65,12 +65,12 @@ def test_what_is_nearly_whole_is_not_whole(value):
     ["1e-6", b"1e-6", ["0.5"], [0.5, "0.5"], np.array(["0.5"], dtype=object), [Decimal(1), None], None, True, 0.5j, [[0.5], [0.5, 0.5]]],
     ids=lambda values: repr(values)[:30],
 )
-def test_an_array_is_of_numbers(values):
+def test_arrays_with_other_entries_are_refused(values):
     with pytest.raises(ParameterError, match=r"^`delta` must be in \(0, 1\), got "):
         check_array("delta", values, OPEN_UNIT)
 
 
-def test_an_array_of_other_numbers():
+def test_arrays_of_fractions_and_decimals():
     assert check_array("x", [Fraction(1, 2), Decimal("0.25"), 1], REAL).tolist() == [0.5, 0.25, 1.0]
     assert check_array("x", [], REAL).tolist() == []
     with pytest.raises(ParameterError, match="got a list"):
@@ -85,7 +85,7 @@ def test_a_number_below_every_float_does_not_become_zero(tiny):
 
 
 @pytest.mark.parametrize("text", ["1e999999999", "-1e999999999", "1e-999999999"])
-def test_a_decimal_of_absurd_size_is_refused_at_once(text):
+def test_a_huge_decimal_is_refused_immediately(text):
     with pytest.raises(ParameterError, match=r"must be a finite number, got -?1E"):
         check_fraction("weight", Decimal(text))
     with pytest.raises(ParameterError, match=r"got -?1E"):

@@ -10,8 +10,8 @@ import pytest
 from example_certificates import DECLARED, PLANS, SLOW, fields, issued
 
 import privselect as ps
+from privselect._util.rounding import format_digits_up
 from privselect.certificates.model import ApproximateGDP, ProfilePoint, RunMetadata
-from privselect.certificates.statement import format_epsilon
 from privselect.errors import ParameterError
 
 THEOREMS = Path(__file__).parents[2] / "docs" / "theorems.md"
@@ -84,7 +84,7 @@ def test_the_statement_says_whom_what_and_how_much():
     statement = issued("training").statement
     for part in (
         '"one person"',
-        "one has a record more",
+        "one has one record more",
         "covers a plan, not a run of it",
         '"a look at the histogram of labels"',
         "public",
@@ -108,7 +108,7 @@ def test_a_statement_cannot_be_talked_into():
 
 @pytest.mark.parametrize("value", [1.06072982, 1.7887656223669355, 0.1, 1e-9, 123.456789, 99999.999, 0.0, 700.0])
 def test_shown_digits_are_rounded_up(value):
-    assert value <= float(format_epsilon(value)) <= value * (1 + 1e-4)
+    assert value <= float(format_digits_up(value)) <= value * (1 + 1e-4)
 
 
 def test_only_where_no_trial_may_be_drawn_is_a_symbol_released():

@@ -64,7 +64,7 @@ def test_equal_plans_have_equal_hashes_however_they_are_written():
         ({"delta": 1.0}, "delta"),
     ],
 )
-def test_a_promise_that_makes_no_sense_is_refused(change, named):
+def test_invalid_plan_terms_are_refused(change, named):
     with pytest.raises(ParameterError, match=f"`{named}`"):
         PlanTerms(**{"mechanism": "gaussian(sigma=4)", "count": None, "epsilon": 1.0, "delta": 1e-6, **change})
 

@@ -219,6 +219,6 @@ def certified(*arguments, **options):
 @pytest.fixture
 def project(tmp_path, capfd, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("privselect.tuning.tune.certify", certified)
+    monkeypatch.setattr("privselect.tuning.tuning_run.certify", certified)
     yield Project(tmp_path, capfd)
     sys.modules.pop("toy_run", None)

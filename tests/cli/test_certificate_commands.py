@@ -85,12 +85,12 @@ def test_verify_refuses_with_the_reason(file, capsys):
     spoil(file, draft=True)
     code, out, _ = run(capsys, "verify", file)
     assert code == 1
-    assert out.splitlines()[0].startswith("REFUSED: the hash does not belong to the content")
-    assert "the draft mark does not fit" in out
+    assert out.splitlines()[0].startswith("REFUSED: the hash does not match the content")
+    assert "the draft mark does not match" in out
 
 
 def test_verify_refuses_a_certificate_without_its_fields(file, capsys):
-    file.write_text('{"version": 1}')
+    file.write_text('{"version": 2}')
     code, out, _ = run(capsys, "verify", file)
     assert code == 1
     assert "is missing" in out
@@ -100,7 +100,7 @@ def test_verify_against_the_hash_of_the_plan(file, capsys):
     assert run(capsys, "verify", file, "--plan-hash", ps.Certificate.read(file).plan_hash)[0] == 0
     code, out, _ = run(capsys, "verify", file, "--plan-hash", "sha256:0")
     assert code == 1
-    assert out.startswith("REFUSED: the plan is another one")
+    assert out.startswith("REFUSED: the plan is a different one")
 
 
 def test_verify_as_json(file, capsys):
@@ -122,7 +122,7 @@ def test_verify_as_json(file, capsys):
         ("", "empty"),
         ("not JSON", "not JSON"),
         ('{"version": 1, "statem', "truncated"),
-        ('{"version": 7}', "made by a later privselect: this one reads version 1"),
+        ('{"version": 7}', "The certificate has format 7; this version reads format 2"),
     ],
 )
 def test_a_file_that_cannot_be_judged_is_bad_input(tmp_path, capsys, text, said):

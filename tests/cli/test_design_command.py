@@ -21,7 +21,7 @@ def test_a_table_and_the_law_on_its_own_line(capsys):
     assert (code, err) == (0, "")
     assert "designed" in out
     assert "geometric(mean=" in out
-    assert "has a chance above" in out
+    assert "has a probability above" in out
     assert out.splitlines()[-1].startswith("finite({")
 
 
@@ -30,7 +30,7 @@ def test_json_and_a_plot(capsys, tmp_path):
     code, out, err = run(capsys, *ASKED, "--mean", "7/2", "--json", "--plot", str(file))
     assert (code, err) == (0, "")
     told = json.loads(out)
-    assert told["asked"] == {"epsilon": 1.2, "delta": 1e-6, "tau": 0.05, "cap": 6, "mean": 3.5}
+    assert told["goal"] == {"epsilon": 1.2, "delta": 1e-6, "tau": 0.05, "cap": 6, "mean": 3.5}
     assert told["epsilon"]["upper"] <= 1.2
     assert told["expected"] <= 3.5
     assert file.stat().st_size > 1000

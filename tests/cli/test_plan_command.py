@@ -74,7 +74,7 @@ def test_a_plan_is_certified_and_the_certificate_verified_against_it(capsys, tmp
     plan.write_text(plan.read_text().replace("epsilon = 2.0", "epsilon = 2.5"))
     code, out, _ = run(["verify", certificate, "--plan", plan], capsys)
     assert code == 1
-    assert "the plan is another one" in out
+    assert "the plan is a different one" in out
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def test_options_stand_in_the_place_of_the_file(project):
 def test_the_curators_view_is_shown_with_a_warning_and_only_where_asked_for(project):
     code, out, err = project.tune("--curator")
     assert code == 0
-    assert err.startswith("warning: the curator's view")
+    assert err.startswith("warning: curator view")
     assert re.search(r"trial 1 of \d+", err)
     assert "trial" not in out
 
@@ -142,7 +142,7 @@ def test_a_signal_to_the_process_is_the_same(project):
 
 def test_a_deadline_releases_nothing_and_is_exit_code_1(project):
     project.edit('out = "release"', 'out = "release"\ndeadline = 1e-9')
-    assert "the time is over; nothing is released" in project.refused(code=1)
+    assert "the run missed its deadline; nothing is released" in project.refused(code=1)
     assert not (project.folder / "release").exists()
 
 

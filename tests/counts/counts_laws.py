@@ -1,4 +1,4 @@
-"""Laws to test with."""
+"""Laws of K for the tests."""
 
 from hypothesis import strategies as st
 
@@ -46,7 +46,7 @@ ONE = [
 caps = st.none() | st.integers(1, 600)
 positive = st.floats(1e-6, 1e6)
 etas = st.floats(-0.9, 50)
-# The extremes have tests of their own; here the common range is searched.
+# Extreme parameters have separate tests.
 means = st.floats(1, 1e6)
 laws = st.one_of(
     st.builds(lambda m, c: Geometric(mean=m, cap=c), means, caps),

@@ -1,4 +1,4 @@
-"""The laws of K in mpmath, from their definitions and the exact values of their float parameters: no code is shared with the package."""
+"""Laws of K in mpmath, from their definitions and the exact float parameters, without code of the package."""
 
 from fractions import Fraction
 from functools import lru_cache
@@ -9,7 +9,7 @@ from privselect.counts import Binomial, Finite, Fixed, Poisson
 
 DIGITS = 50
 _BITS = 200  # of fixed-point sums of positive terms, each at most 1
-_SHORT = 3000  # laws up to here are summed term by term
+_SHORT = 3000  # smaller supports are summed term by term
 
 
 def exact(x):
@@ -18,7 +18,7 @@ def exact(x):
 
 
 def log_dpgf(law, u):
-    """``log sum_k k P(k) (1-u)^(k-1)``."""
+    """Return ``log sum_k k P(k) (1-u)^(k-1)``."""
     with mp.workdps(DIGITS):
         value = _dpgf(law, Fraction(u))
         return mp.log(value) if value else -mp.inf
@@ -42,7 +42,7 @@ def _dpgf(law, u):
 
 @lru_cache(maxsize=64)
 def _weights(law):
-    """All weights up to a factor, by the definition's own ratios of neighbours, in 50 digits."""
+    """Return all weights up to a factor, by the ratios of neighbours in the definition, with 50 digits."""
     if isinstance(law, Finite):
         weights = [(k, mp.mpf(w)) for k, w in law.pmf if law.cap is None or k <= law.cap]
     elif isinstance(law, Fixed):
@@ -104,7 +104,7 @@ def truncated_mean(law):
 
 @lru_cache(maxsize=64)
 def truncated_below(law, n):
-    """``P(K <= n) = (I_gamma(eta+1, n+1) - gamma^eta (1 - (1-gamma)^(n+1) Gamma(n+1+eta)/(Gamma(1+eta) n!))) / (1 - gamma^eta)``.
+    """Return ``P(K <= n) = (I_gamma(eta+1, n+1) - gamma^eta (1 - (1-gamma)^(n+1) Gamma(n+1+eta)/(Gamma(1+eta) n!))) / (1 - gamma^eta)``.
 
     At eta = 0 the limit is taken at eta = 1e-60 with digits to spare for the cancellation.
     """
@@ -116,8 +116,8 @@ def truncated_below(law, n):
 
 
 def beta(a, b, x):
-    """``I_x(a, b)`` by its series of positive terms."""
-    if b * x > 2000 + 20 * a:  # what is missing is below e^-1000
+    """Return ``I_x(a, b)`` by its series of positive terms."""
+    if b * x > 2000 + 20 * a:  # the error is below e^-1000
         return mp.mpf(1)
     total, term, i = mp.mpf(0), mp.mpf(1), 0
     while term > total * mp.mpf(10) ** (-mp.mp.dps - 5) or (a + b + i) * x > a + 1 + i:
@@ -129,7 +129,7 @@ def beta(a, b, x):
 
 @lru_cache(maxsize=64)
 def poisson_below(n, x):
-    """``P(Poisson(x) < n)``: the sum from its last term down, or the missing part from its first term up."""
+    """Return ``P(Poisson(x) < n)``: the sum from its last term downwards, or 1 minus the complement from its first term upwards."""
     if not x:
         return mp.mpf(1)
     x = _shortened(x)
@@ -143,7 +143,7 @@ def poisson_below(n, x):
 
 @lru_cache(maxsize=64)
 def binomial_below(c, n, y):
-    """``P(Binomial(n, y) < c)``, likewise."""
+    """Return ``P(Binomial(n, y) < c)``, in the same way."""
     if not y:
         return mp.mpf(1)
     y = _shortened(y)
@@ -159,13 +159,13 @@ def binomial_below(c, n, y):
 
 
 def _shortened(x):
-    """x to 75 digits: a tiny u makes fractions of a thousand digits, and a million terms must stay quick."""
+    """Round x to 75 digits: a tiny u gives fractions of a thousand digits, too slow for a million terms."""
     bits = 250 - x.numerator.bit_length() + x.denominator.bit_length()
     return Fraction(round(x * 2**bits), 2**bits) if bits > 0 else x
 
 
 def _fixed_point_sum(ratio):
-    """``1 + r_0 + r_0 r_1 + ...`` for ratios of whole numbers that are at most 1."""
+    """Return ``1 + r_0 + r_0 r_1 + ...`` for ratios of integers that are at most 1."""
     term, total, i = 1 << _BITS, 0, 0
     while term > 0:
         total += term

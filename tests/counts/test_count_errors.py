@@ -1,4 +1,4 @@
-"""What the laws refuse, in one sentence with the value and the range; and their text forms."""
+"""Errors of the laws of K, with value and range, and their text forms."""
 
 import pickle
 from fractions import Fraction
@@ -13,8 +13,8 @@ from privselect.counts import Binomial, Finite, Fixed, Geometric, Logarithmic, N
 from privselect.errors import ParameterError, PrivselectError, TextFormError
 
 NAN, INF = float("nan"), float("inf")
-HUGE = 10**5000  # more digits than Python will write
-LOWEST_TERMS = "the weights of a pmf, as whole numbers in lowest terms, must sum to at most 1e300"
+HUGE = 10**5000  # more digits than Python writes
+LOWEST_TERMS = "the weights of a pmf, as integers in lowest terms, must sum to at most 1e300"
 
 REFUSED = [
     (lambda: NegativeBinomial(eta=-1, mean=3), "`eta` must be in (-1, 1e+06], got -1"),
@@ -38,16 +38,16 @@ REFUSED = [
     (lambda: Geometric(mean=30, cap=2.5), "`cap` must be an integer >= 1 and <= 1000000000000000, got 2.5"),
     (lambda: Poisson(mean=0), "`mean` must be in (0, 1e+15], got 0"),
     (lambda: Poisson(mean=-1), "`mean` must be in (0, 1e+15], got -1"),
-    (lambda: Poisson(mean=1e9, cap=200_000), "`cap` must keep K <= cap likelier than e^-2000, got 200000, which keeps e^-998096568"),
+    (lambda: Poisson(mean=1e9, cap=200_000), "`cap` must keep P(K <= cap) above e^-2000, got 200000, which keeps e^-998096568"),
     (lambda: Binomial(n=20, p=0), "`p` must be in (0, 1], got 0"),
     (lambda: Binomial(n=20, p=1.0001), "`p` must be in (0, 1], got 1.0001"),
     (lambda: Binomial(n=20, p=NAN), "`p` must be in (0, 1], got nan"),
     (lambda: Binomial(n=0, p=0.5), "`n` must be an integer >= 1 and <= 1000000000000000, got 0"),
     (lambda: Binomial(n=2.5, p=0.5), "`n` must be an integer >= 1 and <= 1000000000000000, got 2.5"),
-    (lambda: Binomial(n=20, p=1, cap=5), "`cap` must be at least 20, the least K that binomial can draw here, got 5"),
+    (lambda: Binomial(n=20, p=1, cap=5), "`cap` must be at least 20, the smallest K that binomial can draw here, got 5"),
     (lambda: Fixed(k=0), "`k` must be an integer >= 1 and <= 1000000000000000, got 0"),
     (lambda: Fixed(k=8, cap=4), "`cap` must be at least k = 8, the only K that fixed draws, got 4"),
-    (lambda: Finite({0: 1, 5: 9}, cap=4), "`cap` must be at least 5, the least K >= 1 that this law can draw, got 4"),
+    (lambda: Finite({0: 1, 5: 9}, cap=4), "`cap` must be at least 5, the smallest K >= 1 that this law can draw, got 4"),
     (lambda: Finite({0: 0.25, 5: 0.5}), "a pmf must sum to 1, got 0.75"),
     (lambda: Finite({0: 0.1, 5: 0.9000000000000001}), "a pmf must sum to 1, got 1 + 1e-16"),
     (lambda: Finite({0: 1}), "a pmf must give some k >= 1 a positive weight, got {0: 1}"),
@@ -74,7 +74,7 @@ REFUSED = [
     (lambda: Fixed(k=3).log_pmf("3"), "`k` must be a number, got '3'"),
     (lambda: Finite({1: 1}).log_pmf([None]), "`k` must be a number, got [None]"),
     (lambda: Geometric(mean=3).quantile(0), "`q` must be in (0, 1], got 0"),
-    (lambda: Geometric(mean=3).quantile(1), "`q` must be in (0, 1) as geometric(mean=3) has no greatest K, got 1"),
+    (lambda: Geometric(mean=3).quantile(1), "`q` must be in (0, 1) because geometric(mean=3) has no largest K, got 1"),
     (lambda: Geometric(mean=3).log_dpgf(-0.1), "`u` must be in [0, 1], got -0.1"),
     (lambda: Poisson(mean=3).log_dpgf([0.5, 1.5]), "`u` must be in [0, 1], got 1.5"),
     (lambda: Fixed(k=3).log_dpgf(NAN), "`u` must be in [0, 1], got nan"),
@@ -152,7 +152,7 @@ def test_bad_text_is_refused_in_one_sentence(text):
 
 
 @given(st.one_of(st.floats(), st.integers(), st.booleans(), st.text(), st.none()))
-def test_any_value_is_taken_or_refused(value):
+def test_any_value_is_accepted_or_refused(value):
     for make in (
         lambda: Geometric(mean=value),
         lambda: Geometric(gamma=value),

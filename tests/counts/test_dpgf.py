@@ -1,4 +1,4 @@
-"""log phi'(1-u) against 50 digits."""
+"""log phi'(1-u) against mpmath with 50 digits."""
 
 import dataclasses
 import math
@@ -96,13 +96,13 @@ CAPPED = [
 
 
 def points(law):
-    """u from 1e-300 to 1, and about the scale 1/m on which phi' falls."""
+    """Return u from 1e-300 to 1, and around the scale 1/m on which phi' falls."""
     scale = [s / max(law.expected(), 1.0) for s in (1e-3, 0.03, 0.3, 1.0, 3.0, 30.0)]
     return sorted({*SMALL, *LARGE, *(u for u in scale if u <= 1.0)})
 
 
 def close(found, wanted):
-    """To 1e-12 relative in phi', or to 16 units in the last place of its log: at log phi' = -1e9 one unit is 1e-7."""
+    """Check a relative error of 1e-12 in phi', or of 16 units in the last place of its log: at log phi' = -1e9 one unit is 1e-7."""
     if math.isinf(wanted):
         return found == wanted
     return abs(found - wanted) <= 1e-12 + 16 * 2.0**-53 * abs(wanted)
@@ -121,8 +121,8 @@ def test_against_fifty_digits(law):
 @pytest.mark.parametrize(
     "law", [Poisson(mean=1e9, cap=10**9), Binomial(n=10**9, p=0.3, cap=3 * 10**8), Poisson(mean=1e6, cap=998_000)], ids=str
 )
-def test_where_the_tilted_mean_passes_the_cap(law):
-    """The hardest place: a tail near its mean, by an integral, a fraction from the left and one from the right."""
+def test_tilted_mean_near_the_cap(law):
+    """The hardest case: a tail near its mean, computed by an integral and by continued fractions from both sides."""
     spread = math.sqrt(law.cap) / law.cap
     start = max(0.0, 1.0 - law.cap / law._mean())
     for u in (1e-300, *(start + z * spread for z in (0.01, 0.999, 1.001, 20.0))):
@@ -167,7 +167,7 @@ def random_law(source):
 
 @pytest.mark.soak
 def test_many_laws_against_fifty_digits(campaign):
-    source = random.Random(5)  # noqa: S311 -- a test that can be run again
+    source = random.Random(5)  # noqa: S311 -- a reproducible test
     for _ in range(campaign(20_000)):
         law = random_law(source)
         scale = min(1.0, 10 ** source.uniform(-3, 1.5) / max(1.0, law.expected()))
@@ -176,7 +176,7 @@ def test_many_laws_against_fifty_digits(campaign):
             assert close(value, wanted), (law, u, value, float(wanted), float(value - wanted))
 
 
-def test_a_long_table_is_summed_piecemeal():
+def test_a_long_table_is_summed_in_chunks():
     law = Finite({k: k for k in range(1, 20_001)})
     u = np.linspace(0.0, 1e-3, 500)
     piecemeal = law.log_dpgf(u)

@@ -1,4 +1,4 @@
-"""The laws themselves: probabilities, means, quantiles, and the ways in which one law turns into another."""
+"""Probabilities, means and quantiles of the laws of K, and special cases of one law that equal another."""
 
 import dataclasses
 import itertools
@@ -16,7 +16,7 @@ from privselect.counts import Binomial, Finite, Fixed, Geometric, Logarithmic, N
 
 
 def everything(law):
-    """All k that matter, with their probabilities: beyond them lies less than 1e-30."""
+    """Return all relevant k and their probabilities; the rest has probability below 1e-30."""
     top = law.largest if law.largest is not None else 3 * law.quantile(1 - 1e-15) + 3
     k = np.arange(0, top + 1)
     return k, np.exp(law.log_pmf(k))
@@ -25,7 +25,7 @@ def everything(law):
 @pytest.mark.parametrize("law", SMALL_LAWS, ids=str)
 def test_probabilities_sum_to_one_and_give_the_mean(law):
     k, p = everything(law)
-    assert math.fsum(p) == pytest.approx(1, abs=2e-14)  # each term is right to a few units
+    assert math.fsum(p) == pytest.approx(1, abs=2e-14)  # each term has an error of a few units
     assert math.fsum(k * p) == pytest.approx(law.expected(), rel=1e-12)
     assert law.probability_of_zero() == pytest.approx(p[0], rel=1e-12)
 
@@ -83,7 +83,7 @@ def test_truncated_probabilities_against_the_definition(eta, k):
         head = shape / mp.expm1(-shape * mp.log(gamma)) if shape else -1 / mp.log(gamma)
         rest = mp.loggamma(k + shape) - mp.loggamma(1 + shape) - mp.loggamma(k + 1)
         wanted = k * mp.log1p(-gamma) + mp.log(head) + rest
-        # A few units of the log, and of the terms it is made of.
+        # A few units of the log and of its terms.
         assert float(law.log_pmf(k) - wanted) == pytest.approx(0, abs=1e-12 + 1e-15 * abs(float(wanted)))
 
 
@@ -99,7 +99,7 @@ def test_poisson_and_binomial_probabilities_against_the_definition(k):
 
 
 @pytest.mark.parametrize("law", [Geometric(mean=3), Poisson(mean=3, cap=9), Fixed(k=3), Finite({3: 1})], ids=str)
-def test_what_cannot_be_drawn_has_no_probability(law):
+def test_impossible_values_have_probability_zero(law):
     impossible = np.array([-1.0, 0.5, 2.5, np.inf, np.nan, 1e300])
     assert np.all(np.exp(law.log_pmf(impossible)) == 0.0)
     assert law.log_pmf(np.zeros((2, 3))).shape == (2, 3)
@@ -179,7 +179,7 @@ def test_the_family_has_geometric_and_logarithmic_as_members(gamma, u):
 
 
 @given(st.floats(1e-9, 1), st.floats(-1e-9, 1e-9), st.floats(0, 1), caps)
-def test_nothing_happens_as_eta_passes_zero(gamma, eta, u, cap):
+def test_continuity_at_eta_zero(gamma, eta, u, cap):
     near, at = NegativeBinomial(eta=eta, gamma=gamma, cap=cap), Logarithmic(gamma=gamma, cap=cap)
     # d/d eta of log phi' is at most about 2 log(1/gamma) < 42.
     assert float(near.log_dpgf(u)) == pytest.approx(float(at.log_dpgf(u)), rel=0, abs=42 * abs(eta) + 1e-12)

@@ -1,4 +1,4 @@
-"""The samplers draw the law they name: exactly, shown by whole-number arithmetic, and by counting draws."""
+"""Samplers draw exactly from their distribution: checked with integer arithmetic and with statistical tests."""
 
 import math
 import os
@@ -16,7 +16,7 @@ from scipy.special import gammaincc
 
 from privselect._util.random_bits import uniform_below
 from privselect.counts import Binomial, Finite, Fixed, Geometric, Logarithmic, NegativeBinomial, Poisson
-from privselect.counts.capped import _log_kept
+from privselect.counts.capped import _log_cdf_at_cap
 from privselect.counts.sampling import sampler
 from privselect.counts.sampling.interval_arithmetic import IntervalArithmetic
 from privselect.counts.sampling.sampler import Sampler
@@ -39,7 +39,7 @@ LARGE_LAWS = [
 
 
 class Scripted:
-    """Entropy that hands out what it was given, and nothing more."""
+    """Entropy that returns the given numbers."""
 
     def __init__(self, *numbers):
         self.numbers = list(numbers)
@@ -50,7 +50,7 @@ class Scripted:
 
 
 class Stream:
-    """Entropy from the bits of one number, and zeros after them; and whole answers before them."""
+    """Entropy from the bits of one number, followed by zeros; ``first`` numbers are returned before them."""
 
     def __init__(self, number, bits, first=()):
         self.number, self.bits, self.served, self.first = number, bits, 0, list(first)
@@ -63,7 +63,7 @@ class Stream:
 
 
 def seeded(seed):
-    return random.Random(seed)  # noqa: S311 -- a test that can be run again
+    return random.Random(seed)  # noqa: S311 -- a reproducible test
 
 
 def cdf(law, k):
@@ -73,11 +73,11 @@ def cdf(law, k):
         return 1.0
     if k < 20_000:
         return float(math.fsum(np.exp(law.log_pmf(np.arange(k + 1)))))
-    return math.exp(law._log_cdf(k) - _log_kept(law))
+    return math.exp(law._log_cdf(k) - _log_cdf_at_cap(law))
 
 
 def p_value(law, draws, entropy, draw=None):
-    """The chi-square test of ``draws`` draws, over cells that a few other draws have marked off."""
+    """Return the p-value of a chi-square test of ``draws`` draws, over cells chosen from a few other draws."""
     draw = draw or law.sample
     pilot = sorted(draw(entropy) for _ in range(400))
     ends, cells, so_far = [], [], 0.0
@@ -88,7 +88,7 @@ def p_value(law, draws, entropy, draw=None):
             cells.append(share)
             so_far += share
     if not ends:
-        return 1.0  # nothing to tell apart
+        return 1.0  # a single cell
     wanted = draws * np.array([*cells, 1.0 - so_far])
     found = Counter(bisect_left(ends, draw(entropy)) for _ in range(draws))
     square = sum((found[i] - w) ** 2 / w for i, w in enumerate(wanted))
@@ -97,7 +97,7 @@ def p_value(law, draws, entropy, draw=None):
 
 @pytest.mark.parametrize("law", SMALL_LAWS, ids=str)
 def test_draws_follow_the_law(law):
-    """With seeded entropy this is one fixed computation: it fails only if the code changes the draws, then once in 1e5."""
+    """With seeded entropy the result is fixed: it can fail only after a change of the draws, then with probability 1e-5."""
     assert p_value(law, DRAWS, seeded(20240)) > 1e-5
 
 
@@ -108,14 +108,14 @@ def test_draws_follow_large_laws(law):
 
 @pytest.mark.parametrize("law", [Geometric(mean=30), Poisson(mean=10, cap=12), Finite({0: 1, 5: 9})], ids=str)
 def test_draws_from_the_operating_system_follow_the_law(law):
-    """Three tests with a false alarm of 1e-9 each: one in 3e8 runs."""
+    """Three tests with a false-alarm probability of 1e-9 each."""
     assert p_value(law, DRAWS, None) > 1e-9
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("law", [*SMALL_LAWS, *LARGE_LAWS], ids=str)
 def test_many_draws_follow_the_law(law, campaign):
-    """A false alarm of 1e-9 for each of the laws."""
+    """The false-alarm probability is 1e-9 for each law."""
     assert p_value(law, campaign(1_000_000), random.SystemRandom()) > 1e-9
 
 
@@ -124,19 +124,19 @@ def test_many_draws_follow_the_law(law, campaign):
     [Geometric(mean=30), NegativeBinomial(eta=-0.5, mean=30), NegativeBinomial(eta=5, mean=30), Logarithmic(mean=30), Poisson(mean=30)],
     ids=str,
 )
-def test_broad_steps_and_the_tail_follow_the_law(law, monkeypatch):
-    """The tail is met once in 2^88 draws: here the staircase is made so coarse that it is met often."""
-    monkeypatch.setattr(sampler, "_SINGLE", 3)
-    monkeypatch.setattr(sampler, "_FAINT", 2)
-    coarse = Sampler.under(law._terms())
-    assert len(coarse._steps) < 40
-    share = 2 * coarse._tail.length * coarse._tail.height / coarse._ends[-1]
+def test_wide_stairs_and_the_tail_follow_the_law(law, monkeypatch):
+    """The tail is reached once in 2^88 draws: a coarser staircase makes it frequent."""
+    monkeypatch.setattr(sampler, "_MAX_SINGLE_STAIRS", 3)
+    monkeypatch.setattr(sampler, "_NEGLIGIBLE_BITS", 2)
+    coarse = Sampler.under(law._pmf_weights())
+    assert len(coarse._stairs) < 40
+    share = 2 * coarse._tail.length * coarse._tail.height / coarse._cumulative_areas[-1]
     assert share > 0.01
     assert p_value(law, DRAWS // 20, seeded(20242), coarse.draw) > 1e-5
 
 
 def exact_weights(terms, last):
-    """w(k)/w(mode) as fractions."""
+    """Return w(k)/w(mode) as fractions."""
     weights = {terms.mode(): Fraction(1)}
     for k in range(terms.mode(), last):
         weights[k + 1] = weights[k] * Fraction(*terms.ratio(k))
@@ -160,19 +160,19 @@ EXACT_LAWS = [
 @pytest.mark.parametrize("coarse", [False, True])
 @pytest.mark.parametrize("law", EXACT_LAWS, ids=str)
 def test_the_staircase_stands_over_the_weights(law, coarse, monkeypatch):
-    """In whole numbers: each step is over its weights, its sure height under them, and no k is left out or covered twice."""
+    """In integers: each stair is above its weights, its certain height below them, and each k is covered exactly once."""
     if coarse:
-        monkeypatch.setattr(sampler, "_SINGLE", 2)
-        monkeypatch.setattr(sampler, "_FAINT", 6)
-    stairs, terms = Sampler.under(law._terms()), law._terms()
-    end = max(step.start + step.length for step in stairs._steps)
+        monkeypatch.setattr(sampler, "_MAX_SINGLE_STAIRS", 2)
+        monkeypatch.setattr(sampler, "_NEGLIGIBLE_BITS", 6)
+    stairs, terms = Sampler.under(law._pmf_weights()), law._pmf_weights()
+    end = max(step.start + step.length for step in stairs._stairs)
     last = terms.last if terms.last is not None else end + 5 * stairs._tail.length
     weights, unit = exact_weights(terms, last), Fraction(1, 2**stairs._bits)
-    covered = sorted(k for step in stairs._steps for k in range(step.start, step.start + step.length))
+    covered = sorted(k for step in stairs._stairs for k in range(step.start, step.start + step.length))
     assert covered == list(range(terms.first, end))
-    for step in stairs._steps:
+    for step in stairs._stairs:
         for k in range(step.start, step.start + step.length):
-            assert step.sure * unit <= weights[k] <= step.height * unit
+            assert step.certain * unit <= weights[k] <= step.height * unit
     if stairs._tail is None:
         assert end == terms.last + 1
         return
@@ -184,46 +184,46 @@ def test_the_staircase_stands_over_the_weights(law, coarse, monkeypatch):
 
 @pytest.mark.parametrize("law", EXACT_LAWS, ids=str)
 def test_a_point_on_the_edge_is_refined_until_it_is_decided(law):
-    """Heights within one part in 2^256 of a weight, both sides of it: the decision is the exact one, and takes more bits to reach."""
-    stairs, terms = Sampler.under(law._terms()), law._terms()
+    """Heights within 2^-256 of a weight, on both sides: the decision is exact, and takes more bits."""
+    stairs, terms = Sampler.under(law._pmf_weights()), law._pmf_weights()
     bits, more = stairs._bits, 256
     weights = exact_weights(terms, 30 if terms.last is None else terms.last)
     for k in sorted(weights)[:12]:
         edge = weights[k] * 2 ** (bits + more)
         if edge.denominator == 1:
-            continue  # such a step is full: no point of it is in doubt
+            continue  # such a stair is full: all its points are accepted
         for offset in (-2, -1, 0, 1):
             height = math.floor(edge) + offset
             entropy = Stream(height & (2**more - 1), more)
             assert stairs._is_under(k, height >> more, bits, entropy) == (height < edge)
-            assert entropy.served > more - 64  # a decision before that would be a guess
+            assert entropy.served > more - 64  # an earlier decision would be a guess
 
 
-def test_a_draw_on_the_edge_of_a_step():
-    """A whole draw: the point falls on the one unit of a step that its weight only partly fills."""
+def test_a_draw_on_the_edge_of_a_stair():
+    """A complete draw: the point falls on the unit of a stair that its weight fills only partly."""
     law = Geometric(mean=30)
-    stairs = Sampler.under(law._terms())
+    stairs = Sampler.under(law._pmf_weights())
     place = 3
-    step, start = stairs._steps[place], stairs._ends[place - 1]
-    assert step.height == step.sure + 1
-    fraction = exact_weights(law._terms(), 4)[4] * 2**stairs._bits - step.sure
+    step, start = stairs._stairs[place], stairs._cumulative_areas[place - 1]
+    assert step.height == step.certain + 1
+    fraction = exact_weights(law._pmf_weights(), 4)[4] * 2**stairs._bits - step.certain
     under, over = int(fraction * 2**96) - 2**64, int(fraction * 2**96) + 2**64
-    entropy = Stream(under, 96, first=[start + step.sure])
+    entropy = Stream(under, 96, first=[start + step.certain])
     assert stairs.draw(entropy) == step.start == 4
     assert 0 < entropy.served < 100
-    # The same point a little higher is not kept, and all that follows is zero: the next point is under the first step.
-    assert stairs.draw(Stream(over, 96, first=[start + step.sure])) == 1
+    # The same point slightly higher is rejected. The following bits are zero, so the next point is under the first stair.
+    assert stairs.draw(Stream(over, 96, first=[start + step.certain])) == 1
 
 
 def test_weights_are_enclosed():
-    terms = NegativeBinomial(eta=-0.5, mean=300)._terms()
+    terms = NegativeBinomial(eta=-0.5, mean=300)._pmf_weights()
     weights = exact_weights(terms, 400)
     for k in (1, 2, 17, 399):
         for digits in (12, 24, 100):
             low, high = terms.weight(k, 500, digits)
             assert low <= weights[k] * 2**500 <= high
             assert high - low <= 2 + weights[k] * 2**500 / 10**digits
-    assert Poisson(mean=1e9)._terms().weight(5, 128, 12) == (0, 1)  # e^-1e9 of the mode: enclosed, and no trouble
+    assert Poisson(mean=1e9)._pmf_weights().weight(5, 128, 12) == (0, 1)  # e^-1e9 of the mode: still enclosed
 
 
 @pytest.mark.parametrize(
@@ -237,12 +237,14 @@ def test_weights_are_enclosed():
     ids=str,
 )
 def test_far_weights_are_enclosed(law, k):
-    terms = law._terms()
+    terms = law._pmf_weights()
     with mp.workdps(150):
 
         def log_weight(k):
-            up = sum(mp.loggamma(k + exact(a)) for a in terms.rising)
-            down = sum(mp.loggamma(k + exact(b)) for b in terms.falling) + sum(mp.loggamma(exact(c) - k) for c in terms.mirrored)
+            up = sum(mp.loggamma(k + exact(a)) for a in terms.numerator_shifts)
+            down = sum(mp.loggamma(k + exact(b)) for b in terms.denominator_shifts) + sum(
+                mp.loggamma(exact(c) - k) for c in terms.mirrored_shifts
+            )
             return k * mp.log(exact(terms.base)) + up - down
 
         wanted = mp.exp(log_weight(k) - log_weight(terms.mode())) * mp.mpf(2) ** 400
@@ -252,7 +254,7 @@ def test_far_weights_are_enclosed(law, k):
 
 
 def test_log_gamma_is_enclosed():
-    """Gamma(n) is a factorial, Gamma(n + 1/2) one times a power of pi: their ratios to Gamma(1) and Gamma(1/2) are rational."""
+    """The ratios of Gamma(n) to Gamma(1), and of Gamma(n + 1/2) to Gamma(1/2), are rational."""
     for digits in (12, 40, 150):
         arithmetic = IntervalArithmetic(digits)
         for x, start, product in ((Fraction(30), Fraction(1), math.factorial(29)), (Fraction(41, 2), Fraction(1, 2), None)):
@@ -262,7 +264,7 @@ def test_log_gamma_is_enclosed():
             assert Fraction(high) - Fraction(low) <= wanted / 10 ** (digits - 8)
 
 
-def test_whole_numbers_below():
+def test_uniform_below():
     entropy = seeded(1)
     assert uniform_below(1, Scripted()) == 0
     assert uniform_below(5, Scripted(7, 5, 4)) == 4
@@ -284,10 +286,10 @@ def test_a_fixed_number_needs_no_entropy():
 
 
 def test_the_heaviest_tail_can_be_drawn():
-    """D(-0.9) with mean 1e9 has K beyond 1e60 now and then: the sampler must reach it, not walk to it."""
+    """D(-0.9) with mean 1e9 has K beyond 1e60 occasionally: the sampler must reach it without enumerating smaller k."""
     law = NegativeBinomial(eta=-0.9, mean=1e9)
-    stairs = Sampler.under(law._terms())
-    step = stairs._steps[-1]
-    k = stairs.draw(Scripted(stairs._ends[-2] - step.height))
+    stairs = Sampler.under(law._pmf_weights())
+    step = stairs._stairs[-1]
+    k = stairs.draw(Scripted(stairs._cumulative_areas[-2] - step.height))
     assert step.start <= k < step.start + step.length
     assert k > 10**60

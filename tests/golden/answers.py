@@ -103,13 +103,13 @@ def _adjust(question: dict[str, Any]) -> list[Any]:
         delta=question["delta"],
         epsilon_base=question["epsilon_base"],
     )
-    return [*_ends(found.spent), *(candidate.steps for candidate in found.candidates)]
+    return [*_ends(found.cost), *(candidate.steps for candidate in found.candidates)]
 
 
 def _design(question: dict[str, Any]) -> list[Any]:
     asked = {name: question[name] for name in ("epsilon", "delta", "tau", "cap", "mean")}
     found = ps.design(ps.parse(question["of"]), **asked)
-    return [*_ends(found.epsilon), found.chance, *(found.count.log_pmf(np.arange(question["cap"] + 1)).tolist())]
+    return [*_ends(found.epsilon), found.success_probability, *(found.count.log_pmf(np.arange(question["cap"] + 1)).tolist())]
 
 
 def _certificate(question: dict[str, Any]) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Training functions for the tests of OpacusTrial: those that keep to the plan, and those that do not. This loads torch and Opacus."""
+"""Training functions for the tests of OpacusTrial: some follow the plan, some violate it. This module imports torch and Opacus."""
 
 import copy
 import io
@@ -27,7 +27,7 @@ PLAN = ps.DPSGD(noise_multiplier=2.5, sampling_probability=0.2, steps=12)
 
 
 def records(count=RECORDS):
-    """Features and labels, made up."""
+    """Synthetic features and labels."""
     generator = torch.Generator().manual_seed(3)
     features = torch.randn(count, FEATURES, generator=generator)
     return features.numpy(), features.abs().argmax(1).remainder(CLASSES).numpy()
@@ -42,7 +42,7 @@ def network(*between):
 
 
 def parts(data, private, *between, lr=0.5, **options):
-    """A model and all that makes it private."""
+    """A model, with its private model, optimizer and loader."""
     model = network(*between)
     optimizer = torch.optim.SGD(model.parameters(), lr=lr)
     return model, *private.make_private(model, optimizer, dataset(data), max_grad_norm=1.0, **options)
@@ -80,7 +80,7 @@ def in_epochs(_candidate, data, private):
 
 
 def from_a_plain_loader(_candidate, data, private):
-    """With its own way to collate, into a table; other optimizers and schedules will do as well."""
+    """A loader with its own collate function, another optimizer and a schedule."""
 
     def collate(entries):
         return {"x": torch.stack([entry[0] for entry in entries]), "y": torch.stack([entry[1] for entry in entries])}
@@ -107,7 +107,7 @@ def in_small_parts(_candidate, data, private):
 
 
 def meddling(_candidate, data, private):
-    """What is set on the sampler has no effect."""
+    """Changes of the sampler have no effect."""
     model, wrapped, optimizer, loader = parts(data, private)
     loader.batch_sampler.sample_rate, loader.batch_sampler.num_samples = 1.0, 5
     loader.batch_sampler.generator = torch.Generator().manual_seed(0)
@@ -130,7 +130,7 @@ def averaging(_candidate, data, private):
 
 
 def without_clearing(_candidate, data, private):
-    """Gradients are cleared after each step, whoever forgets to."""
+    """Gradients are cleared after each step, even without zero_grad."""
     model, wrapped, optimizer, loader = parts(data, private)
     for features, labels in loader:
         cross_entropy(wrapped(features), labels).backward()
@@ -139,7 +139,7 @@ def without_clearing(_candidate, data, private):
 
 
 def freezing(_candidate, data, private):
-    """What is frozen stays as it is, also where its gradient is already made, without noise."""
+    """A frozen layer stays unchanged, even if its gradient already exists, without noise."""
     model, wrapped, optimizer, loader = parts(data, private)
     for place, (features, labels) in enumerate(loader):
         optimizer.zero_grad()
@@ -153,7 +153,7 @@ def freezing(_candidate, data, private):
 
 
 def leaving_nothing(_candidate, data, private):
-    """Opacus keeps the gradients of single records on the parameters, and these are pickled with them."""
+    """Opacus stores gradients of single records on the parameters, which are pickled with them."""
     model = network()
     optimizer = torch.optim.SGD(model[2].parameters(), lr=0.5)  # one layer alone: of the other nobody would clear them
     wrapped, optimizer, loader = private.make_private(model, optimizer, dataset(data), max_grad_norm=1.0)
@@ -174,7 +174,7 @@ def leaving_nothing(_candidate, data, private):
 
 
 def careless(candidate, data, private):
-    """What it sets for all of torch is not left behind."""
+    """Global settings of torch are restored."""
     returned = plain(candidate, data, private)
     torch.set_grad_enabled(False)
     torch.set_default_dtype(torch.float64)
@@ -187,7 +187,7 @@ def copying_the_optimizer(_candidate, data, private):
 
 
 class Recurrent(torch.nn.Module):
-    """Each feature is a step in time, and as many of them as the first one says."""
+    """Each feature is a time step; the first feature sets the number of steps."""
 
     def __init__(self, *, enforce_sorted):
         super().__init__()
@@ -225,7 +225,7 @@ sorted_sequences, packed_out_of_order = recurrent(enforce_sorted=True), recurren
 
 
 class Scale(torch.nn.Module):
-    """A layer that Opacus has no rule for."""
+    """A layer without a grad sampler in Opacus."""
 
     def __init__(self):
         super().__init__()
@@ -281,7 +281,7 @@ def batch_norm_without_parameters(_candidate, data, private):
 
 
 class RunningMean(torch.nn.Module):
-    """What no validator knows: a layer without parameters that keeps what it has seen."""
+    """A layer without parameters that stores statistics of the data, which no validator detects."""
 
     def __init__(self):
         super().__init__()
@@ -301,7 +301,7 @@ def hidden_statistics(_candidate, data, private):
 
 
 class ReplacedMean(RunningMean):
-    """The same with a new tensor each time."""
+    """RunningMean with a new tensor in each batch."""
 
     def forward(self, features):
         if len(features):
@@ -317,7 +317,7 @@ def replaced_statistics(_candidate, data, private):
 
 
 def another_head(_candidate, data, private):
-    """Private as planned, and then a new last layer without privacy."""
+    """Train privately as planned, then train a new last layer without privacy."""
     model, wrapped, optimizer, loader = parts(data, private)
     for batch in loader:
         step(wrapped, optimizer, batch)
@@ -328,7 +328,7 @@ def another_head(_candidate, data, private):
 
 
 def half_precision(_candidate, data, private):
-    """Norms are then rounded to 8 bits, and by the size of the batch, all gradients too."""
+    """Gradient norms are then rounded to 8 bits, and all gradients depend on the batch size."""
     model, wrapped, optimizer, loader = parts(data, private)
     for features, labels in loader:
         optimizer.zero_grad()
@@ -348,7 +348,7 @@ def known_noise(_candidate, data, private):
 
 
 class Routed(torch.nn.Module):
-    """A second pass through the layer, for some of the records."""
+    """A second pass through the layer for some of the records."""
 
     def __init__(self):
         super().__init__()
@@ -371,7 +371,7 @@ def routed(_candidate, data, private):
 
 
 def given(what):
-    """One that hands something else to make_private."""
+    """A training function with other arguments of make_private."""
 
     def train(_candidate, data, private):
         model = network()
@@ -389,24 +389,24 @@ class Stream(IterableDataset):
 
 
 GIVEN = {
-    "SAMPLER": [
+    "OWN_SAMPLER": [
         lambda given: {"data": DataLoader(given["data"], batch_size=8, shuffle=True)},
         lambda given: {"data": DataLoader(given["data"], batch_sampler=OddBatches(SequentialSampler(given["data"]), 8, drop_last=False))},
     ],
-    "DATASET": [
+    "INVALID_DATASET": [
         lambda given: {"data": (given["data"].tensors[0], given["data"].tensors[1])},
         lambda _: {"data": Stream()},
         lambda _: {"data": None},
     ],
-    "PLAIN": [
+    "NOT_PLAIN": [
         lambda given: {"model": GradSampleModule(given["model"])},
         lambda given: {"optimizer": DPOptimizer(given["optimizer"], noise_multiplier=1.0, max_grad_norm=1.0, expected_batch_size=4)},
         lambda _: {"optimizer": torch.optim.SGD(network().parameters(), lr=0.5)},
         lambda _: {"model": None},
     ],
-    "CLIP": [lambda _: {"max_grad_norm": 0.0}, lambda _: {"max_grad_norm": [1.0, 1.0]}, lambda _: {"max_grad_norm": float("inf")}],
-    "MODEL": [lambda given: {"model": given["model"].eval()}],
-    "PRECISION": [lambda given: {"model": given["model"].bfloat16()}],
+    "INVALID_CLIP": [lambda _: {"max_grad_norm": 0.0}, lambda _: {"max_grad_norm": [1.0, 1.0]}, lambda _: {"max_grad_norm": float("inf")}],
+    "UNSUPPORTED_LAYER": [lambda given: {"model": given["model"].eval()}],
+    "WRONG_PRECISION": [lambda given: {"model": given["model"].bfloat16()}],
 }
 
 
@@ -415,7 +415,7 @@ class OddBatches(BatchSampler):
 
 
 def changing(name, value):
-    """One that changes the optimizer in the middle."""
+    """A training function that changes the optimizer during training."""
 
     def train(_candidate, data, private):
         model, wrapped, optimizer, loader = parts(data, private)
@@ -446,7 +446,7 @@ def foreign(_candidate, data, private):
 
 
 def foreign_beside(_candidate, data, private):
-    """Draws the batches and trains on all records."""
+    """Draw the batches but train on all records."""
     model, wrapped, optimizer, loader = parts(data, private)
     for _ in loader:
         step(wrapped, optimizer, dataset(data).tensors)
@@ -461,7 +461,7 @@ def fewer_records(_candidate, data, private):
 
 
 def twice_each(_candidate, data, private):
-    """A record that is seen twice in a batch moves it twice as far."""
+    """A record that occurs twice in a batch has twice the influence."""
     model, wrapped, optimizer, loader = parts(data, private)
     for features, labels in loader:
         step(wrapped, optimizer, (torch.cat([features, -features]), torch.cat([labels, labels])))
@@ -479,7 +479,7 @@ def two_passes_backward(_candidate, data, private):
 
 
 def shifted_twins(_candidate, data, private):
-    """The gradients of two records in one row: each record is in two of them."""
+    """Each gradient contains two records, so each record is in two gradients."""
     model, wrapped, optimizer, loader = parts(data, private)
     for features, labels in loader:
         optimizer.zero_grad()
@@ -514,7 +514,7 @@ def inner_step(_candidate, data, private):
 
 
 def one_step_in_two(_candidate, data, private):
-    """The private step, and then the one inside once more."""
+    """Take the private step, then the inner step once more."""
     model, wrapped, optimizer, loader = parts(data, private)
     for batch in loader:
         step(wrapped, optimizer, batch)
@@ -534,7 +534,7 @@ def second_optimizer(_candidate, data, private):
 
 
 def fine_tuning(_candidate, data, private):
-    """Private as planned, and then some more without privacy."""
+    """Train privately as planned, then continue without privacy."""
     model, wrapped, optimizer, loader = parts(data, private)
     for batch in loader:
         step(wrapped, optimizer, batch)
@@ -559,37 +559,37 @@ def never(_candidate, data, _private):
 
 
 def swallowing(candidate, data, private):
-    """A breach is not undone by catching it."""
+    """Catching a violation has no effect."""
     try:
         return one_more(candidate, data, private)
     except BaseException:  # noqa: BLE001 - as careless as that
         return 1.0, {"weights": torch.zeros(1)}
 
 
-BREACHES = {
-    "FOREIGN": [one_more, foreign, foreign_beside, fewer_records, twice_each, two_passes_backward, swallowing],
-    "HISTORY": [one_less, no_step],
-    "MODEL": [batch_norm, batch_norm_without_parameters],
-    "OUTSIDE": [hidden_statistics, replaced_statistics, another_head, second_optimizer, fine_tuning],
-    "PASSED_OVER": [two_batches_in_a_step, passing_over],
-    "UNNOISED": [inner_step, one_step_in_two],
-    "TWICE": [shifted_twins],
-    "AGAIN": [again],
-    "NEVER": [never],
-    "CHANGED": [known_noise, *(changing(name, value) for name, value in CHANGES.items())],
-    "PRECISION": [half_precision],
-    "REORDERED": [packed_out_of_order],
-    "UNEVEN": [routed],
+VIOLATIONS = {
+    "WRONG_BATCH": [one_more, foreign, foreign_beside, fewer_records, twice_each, two_passes_backward, swallowing],
+    "WRONG_HISTORY": [one_less, no_step],
+    "UNSUPPORTED_LAYER": [batch_norm, batch_norm_without_parameters],
+    "MODEL_CHANGED": [hidden_statistics, replaced_statistics, another_head, second_optimizer, fine_tuning],
+    "SKIPPED_BATCH": [two_batches_in_a_step, passing_over],
+    "STEP_WITHOUT_NOISE": [inner_step, one_step_in_two],
+    "SECOND_FORWARD": [shifted_twins],
+    "SECOND_CALL": [again],
+    "NO_CALL": [never],
+    "OPTIMIZER_CHANGED": [known_noise, *(changing(name, value) for name, value in CHANGES.items())],
+    "WRONG_PRECISION": [half_precision],
+    "REORDERED_SEQUENCES": [packed_out_of_order],
+    "UNEVEN_LAYERS": [routed],
 }
 for _name, _several in GIVEN.items():
-    BREACHES[_name] = [*BREACHES.get(_name, []), *(given(what) for what in _several)]
+    VIOLATIONS[_name] = [*VIOLATIONS.get(_name, []), *(given(what) for what in _several)]
 
 
 # -- for the tests of secrecy ----------------------------------------------------------------------------------------------
 
 
 def talkative(candidate, data, private):
-    """Tells its losses, its epsilon and its score in every way; the score also to a file of the test."""
+    """Print losses, epsilon and score in every way, and write the score to a file of the test."""
     model, wrapped, optimizer, loader = parts(data, private)
     for place, batch in enumerate(loader):
         step(wrapped, optimizer, batch)
@@ -606,7 +606,7 @@ def talkative(candidate, data, private):
 
 
 def main():
-    """A run as a script of a user's, in the current folder."""
+    """A user's script that runs in the current folder."""
     from privselect.integrations import OpacusTrial
 
     logging.basicConfig(stream=sys.stderr, level=logging.DEBUG)

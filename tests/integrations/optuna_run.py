@@ -1,4 +1,4 @@
-"""A private study with a talkative objective, for the tests of secrecy, as a script of a user's: ``optuna_run.py n_jobs seed``."""
+"""A user's script with an objective that prints its scores, for the secrecy tests: ``optuna_run.py n_jobs seed``."""
 
 import logging
 import os
@@ -17,7 +17,7 @@ BEST = {1: 0.25, 2: 0.5, 3: 0.75}
 
 
 def objective(trial):
-    """The best depth wins whatever K is; the scores that lose are told in every way that Optuna has."""
+    """The best depth wins for every K; losing scores are printed in every way that Optuna has."""
     depth = trial.suggest_categorical("depth", [1, 2, 3])
     width = trial.suggest_int("width", 8, 8)
     secret = 0.1 + trial.randomness.integer(128) / 2**128 / 10

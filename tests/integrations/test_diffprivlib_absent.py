@@ -8,7 +8,7 @@ import pytest
 
 from privselect.errors import ParameterError
 from privselect.integrations import diffprivlib_mechanism, mechanism_from_estimator
-from privselect.integrations.diffprivlib import _KNOWN, _REFUSED, NOTES
+from privselect.integrations.diffprivlib import _REFUSED, _SUPPORTED, NOTES
 
 PAGE = Path(__file__).parents[2] / "docs" / "tutorials" / "diffprivlib.md"
 
@@ -36,6 +36,6 @@ def test_notes_are_one_line_each():
     assert all(note and "\n" not in note for note in NOTES)
 
 
-@pytest.mark.parametrize("name", [*(known.rpartition(".")[2] for known in _KNOWN), *_REFUSED])
+@pytest.mark.parametrize("name", [*(known.rpartition(".")[2] for known in _SUPPORTED), *_REFUSED])
 def test_the_page_says_how_each_model_is_judged(name):
     assert f"| `{name}` |" in PAGE.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Events of dp-accounting: both ways, refusals, and the same numbers."""
+"""Events of dp-accounting: conversion in both directions, errors, and equal epsilons."""
 
 import math
 from fractions import Fraction
@@ -11,9 +11,9 @@ from dp_accounting import NeighboringRelation, dp_event, pld, rdp
 from dp_accounting.rdp.rdp_privacy_accountant import _gamma_truncated_negative_binomial
 
 import privselect as ps
+from privselect._util.rounding import inverse_down, inverse_up, log_up
 from privselect.errors import NotCoveredError, ParameterError
 from privselect.integrations import event_from_mechanism, mechanism_from_event
-from privselect.integrations.outward import inverse_above, inverse_below, log_above
 from privselect.mechanisms.neighbours import ADD_REMOVE, REPLACE_ONE
 
 Gaussian, Laplace = dp_event.GaussianDpEvent, dp_event.LaplaceDpEvent
@@ -153,7 +153,7 @@ def test_randomised_response_is_exact(noise, buckets):
 
 
 def test_randomised_response_of_two_buckets_is_pure():
-    assert mechanism_from_event(Response(0.5, 2), REPLACE_ONE) == pure(log_above(Fraction(3)), REPLACE_ONE)
+    assert mechanism_from_event(Response(0.5, 2), REPLACE_ONE) == pure(log_up(Fraction(3)), REPLACE_ONE)
 
 
 def test_noise_next_to_1_is_the_lesser_of_what_is_written_and_what_the_float_holds():
@@ -193,7 +193,7 @@ def test_discrete_laplace(rate):
 
 @pytest.mark.parametrize(("event", "neighbours"), [(Discrete(1.0, 2), ADD_REMOVE), (Discrete(1.0, 1), REPLACE_ONE)])
 def test_discrete_laplace_of_another_sensitivity(event, neighbours):
-    with pytest.raises(NotCoveredError, match=r"a sensitivity of 1, not 2; .*from_discrete_laplace_mechanism"):
+    with pytest.raises(NotCoveredError, match=r"a sensitivity of 1 only, not 2; .*from_discrete_laplace_mechanism"):
         mechanism_from_event(event, neighbours)
 
 
@@ -221,7 +221,7 @@ def test_a_sample_of_fixed_size_of_nothing_or_of_other_noise():
     plain = mechanism_from_event(Fixed(10, 2, Gaussian(1.1)), REPLACE_ONE)
     for same in (Composed([Gaussian(1.1)]), Again(Gaussian(1.1), 1), Composed([Gaussian(1.1), NOTHING]), Sampled(1.0, Gaussian(1.1))):
         assert mechanism_from_event(Fixed(10, 2, same), REPLACE_ONE) == plain
-    with pytest.raises(NotCoveredError, match="only Gaussian noise is analysed on a sample, not LaplaceDpEvent"):
+    with pytest.raises(NotCoveredError, match="only Gaussian noise is supported on a sample, not LaplaceDpEvent"):
         mechanism_from_event(Fixed(10, 2, Laplace(1.0)), REPLACE_ONE)
 
 
@@ -254,26 +254,32 @@ def test_every_order_of_concentrated_privacy_is_rounded_up():
 
 @attr.s(frozen=True)
 class MyGaussianDpEvent(Gaussian):
-    """Who knows what it does."""
+    """A subclass that may do anything."""
 
 
 REFUSED = [
-    (dp_event.NonPrivateDpEvent(), "NonPrivateDpEvent has no mechanism here: it leaks everything"),
-    (dp_event.UnsupportedDpEvent(), "UnsupportedDpEvent has no mechanism here: it says nothing"),
-    (dp_event.SampledWithReplacementDpEvent(100, 10, Gaussian(1.0)), "SampledWithReplacementDpEvent has no mechanism here: "),
-    (Fixed(100, 10, Gaussian(1.0)), "SampledWithoutReplacementDpEvent has no mechanism here: .*neighbours='replace_one'"),
-    (dp_event.SingleEpochTreeAggregationDpEvent(1.0, 8), "SingleEpochTreeAggregationDpEvent has no mechanism here: "),
+    (dp_event.NonPrivateDpEvent(), "NonPrivateDpEvent cannot be converted to a mechanism: it has no privacy guarantee"),
+    (dp_event.UnsupportedDpEvent(), "UnsupportedDpEvent cannot be converted to a mechanism: it does not state what was done"),
+    (dp_event.SampledWithReplacementDpEvent(100, 10, Gaussian(1.0)), "SampledWithReplacementDpEvent cannot be converted to a mechanism: "),
+    (Fixed(100, 10, Gaussian(1.0)), "SampledWithoutReplacementDpEvent cannot be converted to a mechanism: .*neighbours='replace_one'"),
+    (dp_event.SingleEpochTreeAggregationDpEvent(1.0, 8), "SingleEpochTreeAggregationDpEvent cannot be converted to a mechanism: "),
     (dp_event.MixtureOfGaussiansDpEvent(1.0, [1.0], [1.0]), "from_mixture_gaussian_mechanism and read that with `mechanism_from_pld`"),
     (dp_event.TruncatedSubsampledGaussianDpEvent(9, 0.1, 3, 1.0), "from_truncated_subsampled_gaussian_mechanism"),
-    (dp_event.DpEvent(), "DpEvent has no mechanism here: privselect does not know this event"),
-    (MyGaussianDpEvent(4.0), "MyGaussianDpEvent has no mechanism here: privselect does not know this event"),
-    (Response(0.5, 2), "RandomizedResponseDpEvent has no mechanism here: .*neighbours='replace_one'"),
-    (Sampled(0.1, Laplace(1.0)), "PoissonSampledDpEvent has no mechanism here: .*not LaplaceDpEvent; .*from_laplace_mechanism"),
-    (Sampled(0.1, STEP), "only Gaussian noise is analysed on a sample, not PoissonSampledDpEvent"),
-    (Again(Composed([Gaussian(1.0), dp_event.UnsupportedDpEvent()]), 3), "^UnsupportedDpEvent inside ComposedDpEvent has no mechanism"),
-    (Composed([NOTHING, Sampled(0.1, dp_event.NonPrivateDpEvent())]), "^NonPrivateDpEvent inside PoissonSampledDpEvent has"),
-    (Select(MyGaussianDpEvent(4.0), 3.0, 1.0), "^MyGaussianDpEvent inside RepeatAndSelectDpEvent has"),
-    (Again(dp_event.NonPrivateDpEvent(), 0), "^NonPrivateDpEvent inside SelfComposedDpEvent has"),
+    (dp_event.DpEvent(), "DpEvent cannot be converted to a mechanism: privselect does not know this event"),
+    (MyGaussianDpEvent(4.0), "MyGaussianDpEvent cannot be converted to a mechanism: privselect does not know this event"),
+    (Response(0.5, 2), "RandomizedResponseDpEvent cannot be converted to a mechanism: .*neighbours='replace_one'"),
+    (
+        Sampled(0.1, Laplace(1.0)),
+        "PoissonSampledDpEvent cannot be converted to a mechanism: .*not LaplaceDpEvent; .*from_laplace_mechanism",
+    ),
+    (Sampled(0.1, STEP), "only Gaussian noise is supported on a sample, not PoissonSampledDpEvent"),
+    (
+        Again(Composed([Gaussian(1.0), dp_event.UnsupportedDpEvent()]), 3),
+        "^UnsupportedDpEvent inside ComposedDpEvent cannot be converted to a mechanism",
+    ),
+    (Composed([NOTHING, Sampled(0.1, dp_event.NonPrivateDpEvent())]), "^NonPrivateDpEvent inside PoissonSampledDpEvent cannot"),
+    (Select(MyGaussianDpEvent(4.0), 3.0, 1.0), "^MyGaussianDpEvent inside RepeatAndSelectDpEvent cannot"),
+    (Again(dp_event.NonPrivateDpEvent(), 0), "^NonPrivateDpEvent inside SelfComposedDpEvent cannot"),
 ]
 
 
@@ -285,12 +291,12 @@ def test_what_cannot_be_described_is_refused_by_name(event, sentence):
 
 
 def test_samples_are_for_added_or_removed_records():
-    with pytest.raises(NotCoveredError, match="Poisson sampling is analysed for neighbours='add_remove'"):
+    with pytest.raises(NotCoveredError, match="Poisson sampling needs neighbours='add_remove'"):
         mechanism_from_event(STEP, REPLACE_ONE)
 
 
 def test_no_noise_in_a_randomised_response():
-    with pytest.raises(NotCoveredError, match="without noise it leaks everything"):
+    with pytest.raises(NotCoveredError, match="without noise it has no privacy guarantee"):
         mechanism_from_event(Response(0.0, 2), REPLACE_ONE)
 
 
@@ -298,7 +304,7 @@ def test_too_deep_a_nest_of_events():
     event = Gaussian(4.0)
     for _ in range(5000):
         event = Again(event, 1)
-    with pytest.raises(NotCoveredError, match="nest at most 40 deep"):
+    with pytest.raises(NotCoveredError, match="be nested at most 40 deep"):
         mechanism_from_event(event)
 
 
@@ -313,12 +319,12 @@ WRONG = [
     (Laplace(1e-9), "LaplaceDpEvent: `scale` must be in [0.00142857, inf), got 1e-09"),
     (Sampled(1.5, Gaussian(1.0)), "PoissonSampledDpEvent: `sampling_probability` must be in [0, 1], got 1.5"),
     (Sampled(0.1, Gaussian(0.0)), "GaussianDpEvent: `noise_multiplier` must be in (0, inf), got 0.0"),
-    (Sampled(0.1, None), "PoissonSampledDpEvent: an event inside must be a DpEvent of dp-accounting, got None"),
+    (Sampled(0.1, None), "PoissonSampledDpEvent: the inner event must be a DpEvent of dp-accounting, got None"),
     (Again(STEP, -1), "SelfComposedDpEvent: `count` must be an integer >= 0 and <= 1000000000, got -1"),
     (Again(STEP, 2.5), "SelfComposedDpEvent: `count` must be an integer >= 0 and <= 1000000000, got 2.5"),
     (Again(Again(STEP, 10**9), 10), "SelfComposedDpEvent: `steps` must be an integer >= 1 and <= 1000000000, got 10000000000"),
     (Composed(None), "ComposedDpEvent: `events` must be a list of DpEvents of dp-accounting, got None"),
-    (Composed([4]), "ComposedDpEvent: an event inside must be a DpEvent of dp-accounting, got 4"),
+    (Composed([4]), "ComposedDpEvent: the inner event must be a DpEvent of dp-accounting, got 4"),
     (Discrete(0.0, 1), "DiscreteLaplaceDpEvent: `noise_parameter` must be in (0, inf), got 0.0"),
     (Discrete(1.0, 0), "DiscreteLaplaceDpEvent: `sensitivity` must be an integer >= 1 and <= 1000000000000000, got 0"),
     (Response(1.5, 2), "RandomizedResponseDpEvent: `noise_parameter` must be in [0, 1], got 1.5"),
@@ -348,16 +354,16 @@ def test_the_relation_must_be_named(neighbours):
 
 
 UNWRITTEN = [
-    (ps.Pure(epsilon=1), "pure(epsilon=1) has no event of dp-accounting: there is none for it; use `pld_from_mechanism`"),
-    (ps.Approximate(epsilon=1, delta=1e-9), "there is none for it"),
-    (ps.GaussianDP(mu=1), "there is none for it"),
-    (ps.Points(((1, 1e-6),)), "there is none for it"),
-    (ps.Mixture(((1, ps.Gaussian(sigma=4)),)), "there is none for it"),
+    (ps.Pure(epsilon=1), "pure(epsilon=1) has no event of dp-accounting: dp-accounting has none for it; use `pld_from_mechanism`"),
+    (ps.Approximate(epsilon=1, delta=1e-9), "dp-accounting has none for it"),
+    (ps.GaussianDP(mu=1), "dp-accounting has none for it"),
+    (ps.Points(((1, 1e-6),)), "dp-accounting has none for it"),
+    (ps.Mixture(((1, ps.Gaussian(sigma=4)),)), "dp-accounting has none for it"),
     (ps.Selection(ps.Pure(epsilon=1), ps.Geometric(mean=3)), "pure(epsilon=1) has no event"),
-    (ps.Selection(ps.Gaussian(sigma=4), ps.Fixed(k=3)), "an event knows Poisson and truncated negative binomial laws of K only"),
-    (ps.Selection(ps.Gaussian(sigma=4), ps.Poisson(mean=3, cap=9)), "an event knows no cap on K"),
+    (ps.Selection(ps.Gaussian(sigma=4), ps.Fixed(k=3)), "an event can state Poisson and truncated negative binomial K only"),
+    (ps.Selection(ps.Gaussian(sigma=4), ps.Poisson(mean=3, cap=9)), "an event cannot state a cap on K"),
     (ps.Selection(ps.Gaussian(sigma=4), ps.NegativeBinomial(eta=-0.5, mean=9)), "an event's shape is never negative"),
-    (gaussian(1.7e308, REPLACE_ONE), "its noise is beyond the largest float"),
+    (gaussian(1.7e308, REPLACE_ONE), "its noise exceeds the largest float"),
 ]
 
 
@@ -369,11 +375,11 @@ def test_what_has_no_event_is_refused(mechanism, sentence):
 
 
 class Laplacian(ps.Laplace):
-    """Who knows what it does."""
+    """A subclass that may do anything."""
 
 
 def test_a_subclass_has_no_event():
-    with pytest.raises(NotCoveredError, match="there is none for it"):
+    with pytest.raises(NotCoveredError, match="dp-accounting has none for it"):
         event_from_mechanism(Laplacian(scale=4))
 
 
@@ -447,15 +453,15 @@ def test_a_selection_costs_less_than_its_renyi_bound(shape):
 
 @pytest.mark.parametrize("value", [0.1, 0.3, 1.0, 3.0, 1e-9, 7e8, 5e-324, 1.7e308])
 def test_an_inverse_is_rounded_outward(value):
-    below = inverse_below(value)
+    below = inverse_down(value)
     assert below * value <= 1.0 + 2.0**-52
     if value > 1e-300:
-        assert below <= 1 / value <= inverse_above(value)
-        assert inverse_above(value) == pytest.approx(below, rel=1e-15)
+        assert below <= 1 / value <= inverse_up(value)
+        assert inverse_up(value) == pytest.approx(below, rel=1e-15)
 
 
 def test_a_logarithm_is_rounded_up():
     for odds in (Fraction(3), Fraction(10**16 + 1, 10**16), Fraction(7, 3), Fraction(10**300)):
         with mpmath.workdps(60):
             truth = mpmath.log(mpmath.mpf(odds.numerator)) - mpmath.log(mpmath.mpf(odds.denominator))
-            assert truth <= log_above(odds) <= truth * (1 + mpmath.mpf(2) ** -51)
+            assert truth <= log_up(odds) <= truth * (1 + mpmath.mpf(2) ** -51)

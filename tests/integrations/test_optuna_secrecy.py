@@ -1,4 +1,4 @@
-"""A talkative Optuna objective: no losing score and no K in what is printed, written or kept."""
+"""With an objective that prints its scores, neither a losing score nor K appears in output or files."""
 
 import re
 from pathlib import Path

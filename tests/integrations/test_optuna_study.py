@@ -1,4 +1,4 @@
-"""A private study: stock objectives run, the winner alone comes out, and what would break the guarantee is refused with its reason."""
+"""A private study: it runs Optuna objectives, releases only the winner, and rejects what would break the guarantee, with the reason."""
 
 import json
 import subprocess
@@ -11,9 +11,9 @@ import pytest
 import privselect as ps
 from privselect.errors import AbortedError, LedgerError, ParameterError
 from privselect.integrations import PrivateStudy
-from privselect.integrations.optuna.objective import OptunaObjective
-from privselect.integrations.optuna.trial import PrivateTrial
-from privselect.integrations.optuna.unsupported import NO_LAW, OF_OPTIMIZE, OF_RESULT, OF_TRIAL, SEVERAL, WithheldError
+from privselect.integrations.optuna.objective import INVALID_DISTRIBUTION, SEVERAL_VALUES, OptunaObjective, UnavailableError
+from privselect.integrations.optuna.study import UNAVAILABLE_OPTIMIZE_ARGUMENTS, UNAVAILABLE_STUDY_ATTRIBUTES
+from privselect.integrations.optuna.trial import UNAVAILABLE_IN_TRIAL, PrivateTrial
 from privselect.tuning.trial import TrialSetup, run_trial
 
 SETTING = {"count": ps.Geometric(mean=12), "mechanism": ps.Gaussian(sigma=4), "delta": 1e-6, "score": "public"}
@@ -72,9 +72,9 @@ def test_the_release_is_that_of_a_plain_run_with_the_same_secret(direction, seed
 def test_the_plan_names_the_objective_and_the_direction(tmp_path):
     run(parabola, out=tmp_path / "released")
     plan = json.loads((tmp_path / "released" / "plan.json").read_text())
-    assert plan["objective"].endswith(f"OptunaObjective({__name__}:parabola)")
+    assert plan["objective"] == f"privselect:optuna_objective({__name__}:parabola)"
     assert plan["space"] == {"suggested": f"{__name__}:parabola, minimize"}
-    assert json.loads((tmp_path / "released" / "release.json").read_text())["laws"] == {"x": {"uniform": [-10.0, 10.0]}}
+    assert json.loads((tmp_path / "released" / "release.json").read_text())["distributions"] == {"x": {"uniform": [-10.0, 10.0]}}
 
 
 def test_the_plan_names_what_is_released(tmp_path):
@@ -144,8 +144,8 @@ FAILING = {
 
 
 def one_trial(objective):
-    """As a worker runs it."""
-    return run_trial(TrialSetup(OptunaObjective(objective, -1), None, suggested=True), {"stream": bytes(32).hex()}, bytes(32))
+    """Run one trial like a worker."""
+    return run_trial(TrialSetup(OptunaObjective(objective, -1), None, define_by_run=True), {"stream": bytes(32).hex()}, bytes(32))
 
 
 @pytest.mark.parametrize("kind", FAILING)
@@ -160,7 +160,7 @@ def test_trials_that_all_fail_release_the_fallback_and_have_no_best_trial(kind):
     assert study.release.is_fallback
     assert study.release.artifact["w"].tolist() == [0, 0]
     for name in ("best_trial", "best_params", "best_value"):
-        with pytest.raises(ValueError, match="none was drawn or all of them failed"):
+        with pytest.raises(ValueError, match="none was drawn or all failed"):
             getattr(study, name)
     assert study.to_optuna_study().trials == []
 
@@ -177,27 +177,27 @@ def test_a_trial_that_fails_loses_to_any_that_does_not():
     assert 0.3 < best <= 0.5
 
 
-BREACHES = {
-    "several values": (lambda _: (1.0, 2.0), SEVERAL),
-    "no value": (lambda _: [], SEVERAL),
-    "a bad range": (lambda trial: trial.suggest_float("x", 4711, 0), NO_LAW),
-    "two laws": (lambda trial: trial.suggest_int("x", 0, 4711) + trial.suggest_int("x", 0, 1), NO_LAW),
-    "the study": (lambda trial: len(trial.study.trials), "`study` cannot be had of a private trial: it leads to the other trials"),
-    "the storage": (lambda trial: trial.storage.get_n_trials(), "`storage` cannot be had of a private trial"),
+VIOLATIONS = {
+    "several values": (lambda _: (1.0, 2.0), SEVERAL_VALUES),
+    "no value": (lambda _: [], SEVERAL_VALUES),
+    "a bad range": (lambda trial: trial.suggest_float("x", 4711, 0), INVALID_DISTRIBUTION),
+    "two laws": (lambda trial: trial.suggest_int("x", 0, 4711) + trial.suggest_int("x", 0, 1), INVALID_DISTRIBUTION),
+    "the study": (lambda trial: len(trial.study.trials), "`study` is not available in a private trial: it gives access to other trials"),
+    "the storage": (lambda trial: trial.storage.get_n_trials(), "`storage` is not available in a private trial"),
 }
 
 
-@pytest.mark.parametrize("kind", BREACHES)
+@pytest.mark.parametrize("kind", VIOLATIONS)
 def test_an_objective_that_cannot_be_run_so_is_a_breach_in_a_fixed_sentence(kind):
-    objective, sentence = BREACHES[kind]
-    told = one_trial(objective).sentence
+    objective, sentence = VIOLATIONS[kind]
+    told = one_trial(objective).message
     assert told.startswith(sentence)
     assert "4711" not in told
 
 
 @pytest.mark.parametrize("kind", ["several values", "two laws"])
 def test_a_breach_gives_the_run_up(kind):
-    objective, sentence = BREACHES[kind]
+    objective, sentence = VIOLATIONS[kind]
     study = a_study()
     with pytest.raises(AbortedError) as raised:
         study.optimize(objective)
@@ -208,7 +208,7 @@ def test_a_breach_gives_the_run_up(kind):
 
 def test_every_attribute_of_a_stock_trial_is_there_or_has_its_reason(released):
     stock = released.to_optuna_study().ask()
-    ours = {*dir(PrivateTrial), *OF_TRIAL, "relative_params"}
+    ours = {*dir(PrivateTrial), *UNAVAILABLE_IN_TRIAL, "relative_params"}
     assert {name for name in (*dir(stock), *vars(stock)) if not name.startswith("_")} <= ours
 
 
@@ -291,13 +291,13 @@ def test_what_the_objective_says_of_itself_is_held_against_the_mechanism():
         def __call__(self, trial):
             return trial.suggest_float("x", 0, 1)
 
-    with pytest.raises(ParameterError, match="`mechanism` must cover what the objective says that it runs"):
+    with pytest.raises(ParameterError, match="`mechanism` must cover what the objective states that it runs"):
         run(Objective())
     study = run(Objective(), mechanism=None)
     assert study.certificate.plan.mechanism == "gaussian(sigma=2)"
     assert "a word of the trainer" in study.certificate.run.notes
-    assert any("a seed that is fixed inside the objective" in note for note in study.certificate.run.notes)
-    assert any("the search space is what the objective asks for" in note for note in study.certificate.run.notes)
+    assert any("a fixed seed inside the objective" in note for note in study.certificate.run.notes)
+    assert any("the objective defines the search space while it runs" in note for note in study.certificate.run.notes)
 
 
 def test_the_mechanism_of_each_candidate_is_checked():
@@ -332,7 +332,7 @@ def test_processes_release_what_one_process_does():
 
 
 def interrupted(records):
-    """An objective that holds its records, and that Ctrl-C ends in its third trial."""
+    """An objective that holds its records and is interrupted in its third trial."""
     calls = []
 
     def objective(trial):
@@ -350,19 +350,19 @@ def test_a_run_is_resumed_on_the_same_data_alone_and_is_made_once(tmp_path):
     objective = interrupted(records)
     with pytest.raises(KeyboardInterrupt):
         study.optimize(objective, data=records)
-    with pytest.raises(LedgerError, match="the data, or the objective, is not what the run was begun with"):
+    with pytest.raises(LedgerError, match="the data or the objective has changed since it started"):
         study.optimize(objective, data=records + 1)
-    with pytest.raises(LedgerError, match="the data, or the objective, is not what the run was begun with"):
+    with pytest.raises(LedgerError, match="the data or the objective has changed since it started"):
         study.optimize(interrupted(records + 1), data=records)  # the same name, another closure
-    with pytest.raises(LedgerError, match="cannot be resumed"):
+    with pytest.raises(LedgerError, match="was started without `data`"):
         study.optimize(objective)
     study.optimize(objective, data=records)
     whole = a_study(count=ps.Geometric(mean=20))
     whole.optimize(lambda trial: trial.suggest_float("x", 0, 1) + records.sum())
     assert (study.best_params, study.best_value) == (whole.best_params, whole.best_value)
-    with pytest.raises(ParameterError, match="a private study is run once"):
+    with pytest.raises(ParameterError, match="a private study runs once"):
         study.optimize(objective, data=records)
-    with pytest.raises(LedgerError, match="was run and released before"):
+    with pytest.raises(LedgerError, match="was already run and released"):
         a_study(ledger=tmp_path / "ledger", count=ps.Geometric(mean=20)).optimize(objective, data=records)
 
 
@@ -371,17 +371,17 @@ def test_a_run_is_resumed_on_the_same_data_alone_and_is_made_once(tmp_path):
 
 REFUSED = {
     "sampler": (optuna.samplers.TPESampler(), "candidates must be drawn independently of all scores"),
-    "pruner": (optuna.pruners.MedianPruner(), "looks at the data without being accounted for"),
+    "pruner": (optuna.pruners.MedianPruner(), "in a way that the guarantee does not cover"),
     "storage": ("mysql://me:4711@host/db", "a storage keeps every trial"),
     "study_name": ("mine", "a storage keeps every trial"),
     "load_if_exists": (True, "a storage keeps every trial"),
     "directions": (["minimize", "maximize"], "several objectives have no single winner"),
     "synthetic": (np.ones(3), "synthetic data would not reach it"),
     "workers": (2, "`n_jobs` of `optimize`"),
-    "data": (["4711"], "handed to `optimize`"),
+    "data": (["4711"], "pass it to `optimize`"),
     "artifact": ("model", "must be given together"),
     "export": ("arrays", "must be given together"),
-    "colour": ("red", "`colour` is no option of tune"),
+    "colour": ("red", "`colour` is not an option of tune"),
 }
 
 
@@ -399,9 +399,9 @@ def test_an_argument_that_would_break_the_guarantee_is_refused_with_the_reason(n
 ASKED = {"n_trials": 100, "timeout": 60, "catch": (ValueError,), "callbacks": [print], "gc_after_trial": True, "show_progress_bar": True}
 
 
-@pytest.mark.parametrize("name", OF_OPTIMIZE)
+@pytest.mark.parametrize("name", UNAVAILABLE_OPTIMIZE_ARGUMENTS)
 def test_arguments_of_optimize_are_refused_with_the_reason(name):
-    with pytest.raises(ParameterError, match=rf"`{name}` cannot be had in a private study, got .*: \w"):
+    with pytest.raises(ParameterError, match=rf"`{name}` is not available in a private study, got .*: \w"):
         a_study().optimize(parabola, **{name: ASKED[name]})
 
 
@@ -412,9 +412,9 @@ def test_arguments_of_optimize_that_ask_for_nothing_pass():
 
 
 def test_the_number_of_trials_is_refused_by_position_too():
-    with pytest.raises(ParameterError, match=r"`n_trials` cannot be had .* got 100: the number of trials K is secret and drawn from"):
+    with pytest.raises(ParameterError, match=r"`n_trials` is not available .* got 100: the number of trials K is secret and drawn from"):
         a_study().optimize(parabola, 100)
-    with pytest.raises(ParameterError, match="`trials` is no option of optimize"):
+    with pytest.raises(ParameterError, match="`trials` is not an option of optimize"):
         a_study().optimize(parabola, trials=100)
 
 
@@ -432,15 +432,15 @@ def test_a_number_of_jobs_that_is_none_is_refused(n_jobs):
         a_study().optimize(parabola, n_jobs=n_jobs)
 
 
-@pytest.mark.parametrize("name", OF_RESULT)
+@pytest.mark.parametrize("name", UNAVAILABLE_STUDY_ATTRIBUTES)
 def test_what_would_show_the_losers_or_steer_the_draws_is_not_there(name, released):
-    with pytest.raises(WithheldError, match=rf"`{name}` cannot be had of a private study: \w"):
+    with pytest.raises(UnavailableError, match=rf"`{name}` is not available in a private study: \w"):
         getattr(released, name)
     assert not hasattr(released, name)
 
 
 def test_every_public_attribute_of_a_stock_study_is_there_or_has_its_reason():
-    ours = set(dir(PrivateStudy)) | set(OF_RESULT)
+    ours = set(dir(PrivateStudy)) | set(UNAVAILABLE_STUDY_ATTRIBUTES)
     assert {name for name in dir(optuna.Study) if not name.startswith("_")} <= ours
 
 
@@ -465,7 +465,7 @@ def test_without_optuna_a_study_says_what_to_install():
 
 
 def test_the_objective_of_optunas_documentation_runs():
-    """Which classifier, and its parameters: a space with branches. It trains on public data without noise, so nothing is private here."""
+    """A space with branches: the classifier and its parameters. It trains on public data without noise, so nothing is private here."""
     from sklearn.datasets import load_iris
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.model_selection import cross_val_score

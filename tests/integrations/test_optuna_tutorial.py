@@ -1,4 +1,4 @@
-"""The tutorial: what it changes in a stock search is a handful of lines. That its blocks run is tested with those of all pages."""
+"""The tutorial changes only a few lines of an Optuna search. Another test runs the code of all pages."""
 
 import difflib
 import re
@@ -9,7 +9,7 @@ MOST_CHANGED = 5
 
 
 def searches():
-    """The blocks before and after."""
+    """The code blocks before and after."""
     blocks = re.findall(r"^```python\n(.*?)^```$", PAGE, flags=re.DOTALL | re.MULTILINE)
     before, after = (block.splitlines() for block in blocks if "def objective(trial)" in block)
     return before, after

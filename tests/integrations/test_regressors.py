@@ -72,7 +72,7 @@ def test_the_mechanism_is_within_the_budget_and_nearly_uses_it_up(kind, given):
 @pytest.mark.parametrize("given", [{}, {"fit_intercept": True}, {"fit_intercept": True, "centre": (0.0, 0.0)}, {"beyond": "refuse"}])
 def test_the_mechanism_is_that_of_what_is_run_and_depends_on_no_record(kind, given, monkeypatch):
     ran = []
-    monkeypatch.setattr(kind, "_recipe", lambda self, *args, old=kind._recipe: ran.append(old(self, *args)) or ran[-1])
+    monkeypatch.setattr(kind, "_method", lambda self, *args, old=kind._method: ran.append(old(self, *args)) or ran[-1])
     few = np.vstack([X[:40] / 4, np.zeros((3, 4))])
     fitted = kind(insecure_seed=1, **given).fit(0.25 * X, Y / 4), kind(insecure_seed=1, **given).fit(few[:, :2], np.zeros(43))
     assert fitted[0].mechanism_ == fitted[1].mechanism_ == kind(**given).mechanism
@@ -82,7 +82,7 @@ def test_the_mechanism_is_that_of_what_is_run_and_depends_on_no_record(kind, giv
 
 @pytest.mark.parametrize("given", [{}, {"fit_intercept": True}, {"beyond": "refuse"}, {"beyond": "refuse", "fit_intercept": True}])
 def test_everything_that_is_released_is_in_the_mechanism(given):
-    parts = AdaSSPRegressor(**given)._parts()
+    parts = AdaSSPRegressor(**given)._budget()
     assert (parts.count > 0.0) == ("beyond" not in given)
     assert (parts.centre > 0.0) == ("fit_intercept" in given)
     squares = {kind: sum(mu**2 for mu in mus(kind(**given))) for kind in ALL}
@@ -94,8 +94,8 @@ def test_everything_that_is_released_is_in_the_mechanism(given):
 
 
 def mus(regressor):
-    parts = regressor._parts()
-    return parts.recipe, parts.count, parts.centre
+    parts = regressor._budget()
+    return parts.method, parts.count, parts.centre
 
 
 def test_a_posterior_sample_alone_is_calibrated_by_its_own_profile():
@@ -165,7 +165,7 @@ def test_records_beyond_the_bounds_are_refused_where_that_is_asked_for(kind):
     assert refusing.fit(X, Y).clipped_ is None
     rows = X.copy()
     rows[3] *= 1.001
-    sentence = r"^rows must be no longer than row_bound=1 and targets within target_bound=1 of 0, got a record that is not$"
+    sentence = r"^rows must have norm at most row_bound=1, and targets absolute value at most target_bound=1, got a record beyond them"
     with pytest.raises(ParameterError, match=sentence):
         refusing.fit(rows, Y)
     with pytest.raises(ParameterError, match=sentence):
@@ -212,7 +212,7 @@ def test_targets_are_summed_as_floats_of_64_bits(kind, short):
 def test_targets_of_another_kind_are_refused(kind, targets):
     if targets.dtype == np.longdouble and np.finfo(np.longdouble).max == np.finfo(float).max:
         pytest.skip("no longer floats here")
-    with pytest.raises(ValueError, match=r"^`y` must be finite numbers that are floats of 64 bits, got \S+ that are not$"):
+    with pytest.raises(ValueError, match=r"^`y` must be finite numbers in the range of 64-bit floats, got \S+ that are not$"):
         kind().fit(X[:9], targets)
 
 
@@ -220,7 +220,7 @@ def test_targets_of_another_kind_are_refused(kind, targets):
 def test_a_refused_fit_leaves_the_mechanism_of_what_is_there(kind):
     fitted = kind(beyond="refuse", insecure_seed=1).fit(X, Y)
     before = {name: value for name, value in vars(fitted).items() if name.endswith("_")}
-    with pytest.raises(ParameterError, match="got a record that is not"):
+    with pytest.raises(ParameterError, match="got a record beyond them"):
         fitted.set_params(epsilon=0.1).fit(2.0 * X, Y)
     assert {name: value for name, value in vars(fitted).items() if name.endswith("_")} == before
 
@@ -309,14 +309,14 @@ def test_no_budget_is_an_error(kind, budget):
         ({"beyond": "ignore"}, "`beyond` must be 'count' or 'refuse', got 'ignore'"),
         ({"records": 0}, "`records` must be an integer >= 1"),
         ({"records": 2.5}, "`records` must be an integer"),
-        ({"records": 2999}, "`records` must be at least the number of rows, got 2999 for more rows than that"),
+        ({"records": 2999}, "`records` must be at least the number of rows, got 2999 for more rows"),
         ({"fit_intercept": "maybe"}, "`fit_intercept` must be True or False"),
-        ({"centre": "private"}, "`centre` must be None where fit_intercept is False, got 'private'"),
+        ({"centre": "private"}, "`centre` must be None if fit_intercept is False, got 'private'"),
         ({"fit_intercept": True, "centre": "public"}, "`centre` must be None, 'private' or a pair"),
         ({"fit_intercept": True, "centre": ([0, np.nan, 0, 0], 0)}, "`centre` must be in"),
         (
             {"fit_intercept": True, "centre": ([0, 0], 0)},
-            "`centre` must have one number, or one for each of 4 columns, for the rows, got 2",
+            "`centre` must have 1 or 4 numbers for the row, got 2",
         ),
         ({"insecure_seed": "x"}, "`insecure_seed` must be None"),
     ],
@@ -348,7 +348,7 @@ def test_a_private_centre_is_paid_for_and_found(kind):
     # A tenth of mu^2 goes into the centre: the noise of what is left is greater, and the total is the same.
     without = kind(epsilon=20.0, insecure_seed=4).fit(rows, targets)
     assert fitted.mechanism_.epsilon_at(1e-6).upper == pytest.approx(without.mechanism_.epsilon_at(1e-6).upper, rel=1e-4)
-    assert fitted._parts().recipe ** 2 == pytest.approx(0.89 / 0.99 * without._parts().recipe ** 2, rel=0.01)
+    assert fitted._budget().method ** 2 == pytest.approx(0.89 / 0.99 * without._budget().method ** 2, rel=0.01)
 
 
 @every
@@ -362,15 +362,15 @@ def test_records_shortened_for_the_centre_are_counted_too(kind):
 @every
 def test_what_a_certificate_must_say_is_said(kind):
     said = "\n".join(kind().notes)
-    assert "floats" in said
-    assert "rows longer than 1 and targets beyond 1 are shortened" in said
-    assert "taken from the data, and so is declared to be public" in said
+    assert "floating point" in said
+    assert "rows of norm above 1 and targets beyond 1 are clipped" in said
+    assert "the number of records, which the noise depends on, is read from the data and declared public" in said
     assert "centre" not in said
     assert "seed" not in said
     other = "\n".join(kind(beyond="refuse", records=9, fit_intercept=True, centre=(0, 0), insecure_seed=1, row_bound=2).notes)
-    assert "rows longer than 2 and targets beyond 1, bounds which no record may have a say in, are refused" in other
-    assert "no more than 9 records is declared to be public" in other
-    assert "centre that rows and targets are taken from is declared to be public" in other
+    assert "rows of norm above 2 and targets beyond 1 are refused" in other
+    assert "there are at most 9 records is declared public" in other
+    assert "the centre that is subtracted from rows and targets is declared public" in other
     assert "seed" in other
 
 

@@ -13,8 +13,7 @@ from sklearn.preprocessing import Normalizer
 import privselect as ps
 from privselect.errors import ParameterError
 from privselect.integrations import AdaSSPRegressor, HoldOut, OPSPTRRegressor, OPSRegressor, PrivateSearch, SSPRegressor, sized_for_search
-from privselect.integrations.sklearn import seeds
-from privselect.integrations.sklearn.seeds import bits_of, own_names, seed, seeds_of
+from privselect.integrations.sklearn.seeds import dump_estimator, get_seeds, own_seed_names, set_fresh_seeds, smallest_seed_bits
 from privselect.tuning.randomness import Randomness
 
 RNG = np.random.default_rng(2)
@@ -40,9 +39,9 @@ def test_the_ridge_is_tuned_within_the_budget_of_the_search(mean):
     assert ps.verify(found.certificate_.to_json()).holds
     assert found.certificate_.neighbours == "add_remove"
     said = "\n".join(found.certificate_.run.notes)
-    assert "floats" in said
-    assert "are shortened to these bounds" in said
-    assert "no more than 2000 records" in said
+    assert "floating point" in said
+    assert "are clipped to these bounds" in said
+    assert "at most 2000 records" in said
     winner = found.best_estimator_
     assert winner.answered_
     assert winner.ridge == found.best_params_["ridge"]
@@ -60,7 +59,7 @@ def test_a_certificate_says_where_its_notes_are_not_those_of_every_candidate():
         ledger=None,
     ).fit(X, Y)
     varied = (
-        "candidates differ in beyond, row_bound: what is said here of these is as the estimator was given, and the winner may have others"
+        "candidates differ in beyond, row_bound: the notes on these parameters state the values of the given estimator, not of the winner"
     )
     assert varied in searched.certificate_.run.notes
     assert "candidates differ" not in "\n".join(search(SSPRegressor()).fit(X, Y).certificate_.run.notes)
@@ -119,31 +118,31 @@ def test_each_trial_has_noise_of_its_own_whatever_seed_was_given(given):
         assert not np.array_equal(first, regressor.set_params(ridge=runs[0].best_params_["ridge"]).fit(X, Y).coef_)
     said = "\n".join(runs[0].certificate_.run.notes)
     assert "seeds of 32 bits" not in said
-    assert "a generator that was given" not in said
+    assert "generator passed by the caller" not in said
 
 
 def test_the_seed_of_a_trial_is_a_whole_state_and_does_not_leave():
     regressor = OPSPTRRegressor(insecure_seed=5)
-    assert seeds_of(regressor) == {"insecure_seed": 5}
-    assert own_names(regressor) == {"insecure_seed"}
-    assert bits_of(regressor) == bits_of(OPSPTRRegressor()) == 128
+    assert get_seeds(regressor) == {"insecure_seed": 5}
+    assert own_seed_names(regressor) == {"insecure_seed"}
+    assert smallest_seed_bits(regressor) == smallest_seed_bits(OPSPTRRegressor()) == 128
     source = Randomness(bytes(32))
     states = []
     for _ in range(2):
         trial = OPSPTRRegressor(insecure_seed=5)
-        seed(trial, source)
+        set_fresh_seeds(trial, source)
         assert isinstance(trial.insecure_seed, np.random.RandomState)
         states.append(trial.insecure_seed.get_state()[1])
-        released = pickle.loads(seeds.to_bytes(trial.fit(X, Y)))  # noqa: S301
+        released = pickle.loads(dump_estimator(trial.fit(X, Y)))  # noqa: S301
         assert released.insecure_seed is None
     assert not np.array_equal(*states)
-    assert pickle.loads(seeds.to_bytes(regressor)).insecure_seed is None  # noqa: S301 - nor a number
+    assert pickle.loads(dump_estimator(regressor)).insecure_seed is None  # noqa: S301 - nor a number
 
 
 def test_a_seed_is_not_searched():
     with pytest.raises(ParameterError, match="must not hold insecure_seed"):
         PrivateSearch(OPSPTRRegressor(), {"insecure_seed": [1, 2]}, count="geometric(mean=3)", validation=PUBLIC, delta=1e-6).fit(X, Y)
-    with pytest.raises(ParameterError, match="`insecure_seed` must be None, a RandomState or a whole number, got"):
+    with pytest.raises(ParameterError, match="`insecure_seed` must be None, a RandomState or an integer, got"):
         search(OPSPTRRegressor(insecure_seed=np.random.default_rng(1))).fit(X, Y)
 
 
@@ -165,9 +164,14 @@ def test_a_fit_is_sized_as_large_as_the_search_allows(kind, law):
         (AdaSSPRegressor(), 5, {}, "`count` must be a law of K .* got 5"),
         (AdaSSPRegressor(), "geometric(mean=3)", {"epsilon": 0}, "`epsilon` must be in"),
         (AdaSSPRegressor(), "geometric(mean=3)", {"delta": 1.0}, "`delta` must be in"),
-        (AdaSSPRegressor(), "geometric(mean=3)", {"epsilon": 1e-5}, "`epsilon` must be greater for geometric.mean=3. and delta=1e-06"),
+        (
+            AdaSSPRegressor(),
+            "geometric(mean=3)",
+            {"epsilon": 1e-5},
+            "`epsilon` must be larger for geometric.mean=3. and delta=1e-06, got 1e-05: no fit leaks little enough",
+        ),
         pytest.param(
-            *(OPSRegressor(ridge=5.0, beyond="refuse"), "geometric(mean=3)", {"epsilon": 0.1}, "as no fit leaks little enough, got 0.1"),
+            *(OPSRegressor(ridge=5.0, beyond="refuse"), "geometric(mean=3)", {"epsilon": 0.1}, "got 0.1: no fit leaks little enough"),
             marks=pytest.mark.slow,
         ),
     ],

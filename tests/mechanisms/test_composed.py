@@ -71,7 +71,7 @@ def test_one_part_once_is_that_part(part):
 
 
 @pytest.mark.parametrize("part", PARTS, ids=str)
-def test_so_many_times_is_so_many_parts(part):
+def test_times_k_is_k_parts(part):
     together, apart = composed(part, times=3), composed(part, part, part)
     assert together.composition_steps() == apart.composition_steps()
     nested = composed(composed(part, part), part)
@@ -114,7 +114,7 @@ def test_stages_of_different_noise_lie_between():
     assert np.all(found.lower <= training(1.5, 1000).epsilon_at(DELTAS).upper)
 
 
-def test_few_sampled_steps_beside_a_gaussian():
+def test_few_sampled_steps_with_a_gaussian():
     found = composed(ps.DPSGD(noise_multiplier=1.1, sampling_probability=0.01, steps=30), ps.Gaussian(sigma=3)).epsilon_at(1e-6)
     assert found.upper <= found.lower * (1.0 + 1e-3)
 
@@ -142,7 +142,7 @@ def test_renyi_divergences_add_up(parts):
     np.testing.assert_allclose(composed(*parts, times=5).renyi_at(orders), 5.0 * total, rtol=1e-12)
 
 
-# -- text, and what is refused -------------------------------------------------------------------------------------------
+# -- text, and what is rejected -------------------------------------------------------------------------------------------
 
 TEXTS = {
     "composed(gaussian(sigma=4), times=10)": composed(GAUSSIAN, times=10),
@@ -166,7 +166,7 @@ def test_a_single_part_needs_no_brackets():
     assert ps.Composed(GAUSSIAN, times=3) == composed(GAUSSIAN, times=3)
 
 
-def test_parts_that_disagree_on_the_neighbours_are_refused():
+def test_parts_that_disagree_on_the_neighbours_are_rejected():
     replacing = ps.Gaussian(sigma=4, neighbours=REPLACE_ONE)
     with pytest.raises(NeighbourError, match="replace_one"):
         composed(replacing, SAMPLED)
@@ -196,14 +196,14 @@ TIMES = "`times` must be an integer >= 1 and <= 1000000000"
         ),
     ],
 )
-def test_what_makes_no_sense_is_refused_in_one_sentence(make, sentence):
+def test_invalid_input_is_rejected_in_one_sentence(make, sentence):
     with pytest.raises(ParameterError) as caught:
         make()
     assert str(caught.value) == sentence
 
 
 @pytest.mark.parametrize("text", ["composed()", "composed(times=3)", "composed(0.5*gaussian(sigma=4))", "composed(gaussian(sigma=4), 10)"])
-def test_a_text_that_makes_no_sense_is_refused(text):
+def test_a_text_that_is_invalid_is_rejected(text):
     with pytest.raises((ParameterError, TextFormError)):
         ps.parse(text)
 

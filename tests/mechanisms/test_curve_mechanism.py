@@ -33,7 +33,7 @@ def test_a_curve_of_a_mechanism_is_above_it_and_near():
         assert gaussian.epsilon_at(wanted).lower <= found.upper <= gaussian.epsilon_at(wanted).upper * 1.001
 
 
-def test_each_order_of_the_neighbours_is_kept_apart():
+def test_each_order_of_the_neighbthe_result_is_kept_separate():
     run = ps.DPSGD(noise_multiplier=1.1, sampling_probability=0.05, steps=20)
     remove, add = (bracket.upper.hockey_stick(EPSILONS, side=1) for bracket in run.brackets)
     curve = ps.Curve(np.column_stack([EPSILONS, remove, add]))
@@ -55,7 +55,7 @@ def test_one_guarantee_for_both_orders_is_approximate_dp(epsilon, delta):
         assert found.upper == pytest.approx(truth.upper, rel=1e-9, abs=1e-7)  # the finest epsilon is 1e-8, and the slopes above it
 
 
-def test_epsilons_that_floats_cannot_tell_apart():
+def test_epsilons_that_floats_cannot_distinguish():
     close = [(0.0, 0.5, 0.5), (1e-300, 0.4, 0.4), (1.0, 1e-3, 1e-3), (math.nextafter(1.0, 2.0), 1e-4, 1e-4)]
     found = ps.Curve(close).delta_at([0.0, 1e-6, 1.5])
     assert np.all(found.upper >= ps.Points([(epsilon, delta) for epsilon, delta, _ in close]).delta_at([0.0, 1e-6, 1.5]).lower)
@@ -75,7 +75,7 @@ def test_epsilons_that_floats_cannot_tell_apart():
         (((1, math.nan, 0.5),), "`delta` must be in [0, 1], got nan"),
     ],
 )
-def test_what_makes_no_sense_is_refused_in_one_sentence(points, sentence):
+def test_invalid_input_is_rejected_in_one_sentence(points, sentence):
     with pytest.raises(ParameterError) as caught:
         ps.Curve(points)
     assert str(caught.value) == sentence

@@ -1,4 +1,4 @@
-"""Noise on the whole numbers: held against sums of all outcomes, in many digits."""
+"""Noise on the integers: held against sums of all outcomes, in many digits."""
 
 import mpmath
 import numpy as np
@@ -57,7 +57,7 @@ def test_a_discrete_gaussian_of_any_size(sigma, standard):
 
 @pytest.mark.parametrize("sigma", [1e3, 1e4, 1e5])
 def test_a_wide_one_is_nearly_continuous(sigma):
-    """By Poisson summation the two differ by less than exp(-2 pi^2 sigma^2) in each tail, but for one outcome's mass, 0.4/sigma of it."""
+    """By Poisson summation the two differ by less than exp(-2 pi^2 sigma^2) in each tail, except one outcome's mass, 0.4/sigma of it."""
     wide, smooth = (kind(sigma=sigma) for kind in (ps.DiscreteGaussian, ps.Gaussian))
     for delta in (1e-3 / sigma, 1e-9, 1e-30):
         found, other = wide.epsilon_at(delta), smooth.epsilon_at(delta)
@@ -99,7 +99,7 @@ def test_where_neighbours_have_next_to_nothing_in_common(sigma):
 
 def test_two_runs_of_a_discrete_gaussian_hold_all_pairs_of_outcomes():
     sigma, epsilon = 1.5, 1.1
-    (pair,) = ps.DiscreteGaussian(sigma=sigma).repeated(2)
+    (pair,) = ps.DiscreteGaussian(sigma=sigma).composed_pairs(2)
     with mpmath.workdps(30):
         weights = {k: mpmath.exp(-mpmath.mpf(k * k) / (2 * sigma**2)) for k in range(-31, 32)}
         total = mpmath.fsum(weights.values())
@@ -175,7 +175,7 @@ def test_the_renyi_divergence_of_a_discrete_gaussian(sigma):
         (lambda: ps.DiscreteLaplace(scale=float("inf")), "`scale` must be in [0.00142857, inf), got inf"),
     ],
 )
-def test_what_makes_no_sense_is_refused_in_one_sentence(make, sentence):
+def test_invalid_input_is_rejected_in_one_sentence(make, sentence):
     with pytest.raises(ParameterError) as caught:
         make()
     assert str(caught.value) == sentence

@@ -38,7 +38,7 @@ def test_the_paper_s_training_run(delta):
 
 @pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-9])
 @pytest.mark.parametrize(("sigma", "steps"), [(8, 16), (50, 400)])
-def test_on_everybody_it_is_a_gaussian(sigma, steps, delta):
+def test_with_every_record_it_is_a_gaussian(sigma, steps, delta):
     """Sampling all records: T steps are one Gaussian with noise sigma/sqrt(T)."""
     found = ps.DPSGD(noise_multiplier=sigma, sampling_probability=1, steps=steps).epsilon_at(delta)
     mu = mpmath.sqrt(steps) / sigma
@@ -86,7 +86,7 @@ def test_epsilon_is_finite_where_that_of_more_steps_is(sigma, rate, more):
     assert math.isfinite(ps.DPSGD(sigma, rate, 100).epsilon_at(1e-5).upper)
 
 
-# Left out, as a lattice that is fine enough takes dp-accounting up to minutes: a million steps, and q = 1e-5 with sigma below 1, but for
+# Left out, as a lattice that is fine enough takes dp-accounting up to minutes: a million steps, and q = 1e-5 with sigma below 1, except for
 # one case whose epsilon is large. And q = 1, which has a closed form.
 LOOSE = (0.3, 1e-5, 100)
 THEIRS = [case for case in itertools.product(SIGMAS, RATES[:-1], STEPS[:-1]) if case[0] >= 1.0 or case[1] > 1e-5]
@@ -131,7 +131,7 @@ def test_it_agrees_with_dp_accounting(sigma, rate, steps):
         *(("noise_multiplier", value, "in (0, inf)") for value in (0, -1, math.nan, math.inf)),
     ],
 )
-def test_what_makes_no_sense_is_refused_in_one_sentence(name, value, allowed):
+def test_invalid_input_is_rejected_in_one_sentence(name, value, allowed):
     given = {"noise_multiplier": 1.1, "sampling_probability": 0.01, "steps": 10} | {name: value}
     with pytest.raises(ParameterError) as caught:
         ps.DPSGD(**given)
@@ -140,20 +140,20 @@ def test_what_makes_no_sense_is_refused_in_one_sentence(name, value, allowed):
 
 @pytest.mark.parametrize("rate", [0.1, 0.5, 1.0])
 @pytest.mark.parametrize("steps", [1, 3])
-def test_hardly_any_noise_is_an_infinite_epsilon(rate, steps):
+def test_very_little_noise_is_an_infinite_epsilon(rate, steps):
     found = ps.DPSGD(noise_multiplier=1e-3, sampling_probability=rate, steps=steps).epsilon_at(1e-6)
     assert found.lower < found.upper == math.inf
 
 
 @pytest.mark.parametrize("accuracy", [0, -1, 1, 1e-10, 0.11, math.nan, "x"])
-def test_an_accuracy_outside_its_range_is_refused(accuracy):
+def test_an_accuracy_outside_its_range_is_rejected(accuracy):
     with pytest.raises(ParameterError) as caught:
         MNIST.epsilon_at(1e-6, accuracy=accuracy)
     assert str(caught.value) == f"`accuracy` must be in [1e-07, 0.1], got {accuracy!r}"
 
 
 @pytest.mark.parametrize("accuracy", [0.1, 1e-2, 1e-3, 1e-4])
-def test_an_accuracy_that_is_asked_for_is_reached(accuracy):
+def test_an_accuracy_that_is_requested_is_reached(accuracy):
     found = MNIST.epsilon_at(1e-6, accuracy=accuracy)
     assert found.lower <= DIGITS[1e-6] <= found.upper
     assert found.upper <= found.lower * (1.0 + accuracy)
@@ -166,22 +166,24 @@ def test_a_fine_accuracy_is_reached():
 
 
 @pytest.mark.slow
-def test_an_accuracy_out_of_reach_is_refused_and_the_one_that_is_named_is_reached():
+def test_an_accuracy_out_of_reach_is_rejected_and_the_one_that_is_named_is_reached():
     chosen = ps.Selection(MNIST, ps.Geometric(mean=30))
-    with pytest.raises(AccuracyError, match=r"an `accuracy` of 1e-06 in epsilon cannot be reached here; \d\.?\d*e-\d\d can") as caught:
+    with pytest.raises(
+        AccuracyError, match=r"an `accuracy` of 1e-06 in epsilon cannot be reached here; \d\.?\d*e-\d\d can be reached"
+    ) as caught:
         chosen.epsilon_at(1e-6, accuracy=1e-6)
     can = float(re.search(r"here; (\S+) can", str(caught.value))[1])
     found = chosen.epsilon_at(1e-6, accuracy=can)
     assert found.upper <= found.lower * (1.0 + can)
 
 
-def test_where_no_accuracy_can_be_reached_that_is_said():
-    with pytest.raises(AccuracyError, match="cannot be reached here; none can"):
+def test_where_no_accuracy_can_be_reached_an_error_says_so():
+    with pytest.raises(AccuracyError, match="cannot be reached here; no accuracy can be reached"):
         ps.DPSGD(noise_multiplier=1e-3, sampling_probability=0.1, steps=3).epsilon_at(1e-6, accuracy=1e-3)
 
 
 @pytest.mark.slow
-def test_a_law_of_separate_hills_needs_no_endless_table_of_tilts():
+def test_a_distribution_of_separate_hills_needs_no_endless_table_of_tilts():
     """Between two hills far apart the mean moves by many deviations, however near two tilts are: memory once ran out here."""
     found = ps.DPSGD(noise_multiplier=0.06934079905687149, sampling_probability=0.001, steps=100).epsilon_at(1e-6)
     assert 400.0 < found.lower <= found.upper < 420.0

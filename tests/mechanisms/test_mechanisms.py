@@ -105,7 +105,7 @@ def test_a_mixture_lies_between_its_parts_and_is_their_mean():
     assert mixture.epsilon_at(1e-6).upper < parts[0].epsilon_at(1e-6).upper
 
 
-def test_a_mixture_with_dpsgd_takes_each_order_apart():
+def test_a_mixture_with_dpsgd_keeps_each_order_separate():
     mixture = ps.Mixture(((0.5, SMALL), (0.5, ps.Gaussian(sigma=4))))
     assert mixture.neighbours == ADD_REMOVE
     assert [bracket.direction for bracket in mixture.brackets] == ["remove", "add"]
@@ -116,7 +116,7 @@ def test_a_mixture_with_dpsgd_takes_each_order_apart():
         assert float(ours.upper.hockey_stick(0.2)) == pytest.approx(float(both), rel=1e-10)
 
 
-def test_parts_that_disagree_on_the_neighbours_are_refused():
+def test_parts_that_disagree_on_the_neighbours_are_rejected():
     replacing = ps.Gaussian(sigma=4, neighbours=REPLACE_ONE)
     with pytest.raises(NeighbourError, match="replace_one"):
         ps.Mixture(((0.5, replacing), (0.5, SMALL)))
@@ -132,7 +132,7 @@ def test_parts_that_disagree_on_the_neighbours_are_refused():
 
 
 @pytest.mark.parametrize("weights", [(0.5, 0.4), (0.5, 0.6), (1.5, -0.5), (1, 0)])
-def test_weights_that_are_no_law_are_refused(weights):
+def test_weights_that_are_not_a_distribution_are_rejected(weights):
     with pytest.raises(ParameterError, match="mixture"):
         ps.Mixture(tuple((weight, ps.Gaussian(sigma=4)) for weight in weights))
 
@@ -162,7 +162,7 @@ def test_weights_that_are_no_law_are_refused(weights):
         (lambda: ps.Gaussian(sigma=4, neighbours=np.zeros(2)), "`neighbours` must be one of any, add_remove, replace_one, got [0. 0.]"),
     ],
 )
-def test_what_makes_no_sense_is_refused_in_one_sentence(make, sentence):
+def test_invalid_input_is_rejected_in_one_sentence(make, sentence):
     with pytest.raises(ParameterError) as caught:
         make()
     assert str(caught.value) == sentence
@@ -317,7 +317,7 @@ def test_one_number_or_many():
 
 
 @pytest.mark.parametrize("delta", [0.0, 1.0, -1e-9, math.nan, math.inf, "small", "1e-6"])
-def test_a_delta_outside_its_range_is_refused(delta):
+def test_a_delta_outside_its_range_is_rejected(delta):
     with pytest.raises(ParameterError, match="`delta` must be in"):
         ps.Gaussian(sigma=4).epsilon_at(delta)
 

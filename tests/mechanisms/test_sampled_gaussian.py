@@ -79,7 +79,7 @@ def test_no_data_leak_more_than_the_curve(data, replacement, batch_size, noise_m
 def test_two_steps_hold_what_real_steps_leak_in_any_orders(noise_multiplier, batch_size, records):
     """In each step the replaced record, or the one that replaces it, may be the one unlike all others: neither order alone is worst."""
     mechanism = ps.SampledGaussian(noise_multiplier, batch_size, records)
-    (upper,) = mechanism.repeated(2)
+    (upper,) = mechanism.composed_pairs(2)
     z = np.linspace(-8.0, 8.0 + 2.0 / noise_multiplier, 400)
     base, moved = normal_cells(z), normal_cells(z - 2.0 / noise_multiplier)
     rate = batch_size / records
@@ -111,7 +111,7 @@ def test_it_is_stated_for_replacing_a_record():
     assert 0.0 < found.lower <= found.upper
 
 
-def test_next_to_no_noise():
+def test_almost_no_noise():
     mechanism = ps.SampledGaussian(1e-3, 1, 4)
     assert mechanism.delta_at(1.0).upper == pytest.approx(0.25)
     assert mechanism.epsilon_at(0.1).upper == np.inf
@@ -128,7 +128,7 @@ def test_next_to_no_noise():
         (lambda: ps.SampledGaussian(1, 2, "10"), "`records` must be an integer >= 1 and <= 1000000000000000, got '10'"),
     ],
 )
-def test_what_makes_no_sense_is_refused_in_one_sentence(make, sentence):
+def test_invalid_input_is_rejected_in_one_sentence(make, sentence):
     with pytest.raises(ParameterError) as caught:
         make()
     assert str(caught.value) == sentence

@@ -1,4 +1,4 @@
-"""What the tests of drawn noise share: chi-square against an exact law, and entropy that can be run again."""
+"""What the tests of drawn noise share: chi-square against an exact distribution, and entropy that can be run again."""
 
 import random
 
@@ -37,7 +37,7 @@ def chi_square(found, shares):
 
 
 def placed(staircase, drawn, entropy):
-    """The noise as floats in units of the noise, each box narrowed far beyond a float's digits."""
+    """The noise as floats in units of the noise, each box refined far beyond a float's digits."""
     values = np.empty(len(drawn))
     for i in range(len(drawn)):
         place = drawn.box(i, staircase.grid)

@@ -67,7 +67,7 @@ def test_two_scores_have_a_closed_form(monotone, gap, sigma):
     assert found.upper <= found.lower * (1.0 + 2e-4)
 
 
-def test_a_ballot_that_moves_costs_a_gaussian_of_sensitivity_root_two_whatever_the_classes():
+def test_a_ballot_that_moves_costs_a_gaussian_of_sensitivity_root_two_for_any_number_of_classes():
     exact = gaussian_epsilon(math.sqrt(2.0) / 4.0, DELTA)
     for m in (2, 10, 1000, 10**9):
         found = ps.NoisyMax(ps.Gaussian(sigma=4), m=m, changes=2).epsilon_at(DELTA)
@@ -90,7 +90,7 @@ def test_what_moves_less_costs_less(noise):
     assert cost(changes=10).upper == pytest.approx(free.upper, rel=1e-9)
 
 
-def test_one_score_tells_nothing():
+def test_one_score_reveals_nothing():
     for noise in NOISES:
         alone = ps.NoisyMax(noise, m=1, rounds=7)
         assert alone.epsilon_at(1e-12) == ps.Interval(0.0, 0.0)
@@ -131,7 +131,7 @@ def test_very_much_noise_works(sigma, m):
 
 @pytest.mark.parametrize("noise", NOISES, ids=str)
 @pytest.mark.parametrize("rounds", [1, 2, 20])
-def test_ours_is_the_least_of_all(noise, rounds):
+def test_the_result_is_the_smallest_of_all(noise, rounds):
     choice = ps.NoisyMax(noise, m=10, rounds=rounds)
     found, bounds = choice.epsilon_at(DELTA), choice.bounds(DELTA)
     assert set(bounds) == set(BOUNDS)
@@ -149,7 +149,7 @@ def test_ours_is_the_least_of_all(noise, rounds):
     ],
     ids=str,
 )
-def test_ours_is_the_least_where_a_full_release_is_cheap(noise, m, rounds, delta):
+def test_the_result_is_the_smallest_where_a_full_release_is_cheap(noise, m, rounds, delta):
     choice = ps.NoisyMax(noise, m=m, rounds=rounds)
     assert choice.epsilon_at(delta).upper <= choice.bounds(delta)["full_release"] * (1.0 + 1e-4)  # knots
 
@@ -164,7 +164,7 @@ def test_rounds_of_bounded_loss_cost_no_more_than_pure_ones(noise, m, rounds):
 
 @pytest.mark.parametrize("m", [2, 10, 1000, 10**12])
 @pytest.mark.parametrize("sigma", [1e-300, 1e-9, 1e8, 1e12, 1e300])
-def test_hardly_any_noise_and_very_much(sigma, m):
+def test_very_little_noise_and_very_much(sigma, m):
     found = ps.NoisyMax(ps.Gaussian(sigma=sigma), m=m)
     answer, least = found.epsilon_at(1e-12), min((bound for bound in found.bounds(1e-12).values() if bound is not None), default=math.inf)
     assert (answer.lower or 0.0) <= answer.upper <= least
@@ -172,7 +172,7 @@ def test_hardly_any_noise_and_very_much(sigma, m):
 
 
 @pytest.mark.slow
-def test_over_rounds_ours_is_never_above_any_other():
+def test_over_rounds_the_result_is_never_above_any_other():
     """The figure: m = 10, k = 1, ..., 100."""
     before = ps.Interval(0.0, 0.0)
     for rounds in range(1, 101):
@@ -192,7 +192,7 @@ def test_over_rounds_ours_is_never_above_any_other():
     monotone=st.booleans(),
     epsilon=st.floats(-3.0, 6.0),
 )
-def test_laws_of_the_curve(sigma, m, changes, monotone, epsilon):
+def test_distributions_of_the_curve(sigma, m, changes, monotone, epsilon):
     choice = ps.NoisyMax(ps.Gaussian(sigma=sigma), m=m, changes=changes, monotone=monotone)
     here, further = choice.delta_at(epsilon), choice.delta_at(epsilon + 0.1)
     assert 0.0 <= here.lower <= here.upper <= 1.0
@@ -229,7 +229,7 @@ def test_rounds_are_a_composition():
     assert composed.lower == pytest.approx(rounds.lower, rel=1e-6)
 
 
-def test_the_lower_end_of_rounds_is_that_of_one_instance():
+def test_the_lower_bound_of_rounds_is_that_of_one_instance():
     """Two rounds over two scores at one offset: all four outcomes by hand."""
     choice = ps.NoisyMax(ps.Gaussian(sigma=4), m=2, rounds=2)
     levels = two_group_profile(2, 1, 0.5)
@@ -300,14 +300,14 @@ def test_bad_input_gets_one_sentence(text, said):
     assert "\n" not in str(caught.value)
 
 
-def test_a_bool_is_no_number_of_scores():
+def test_a_bool_is_not_a_number_of_scores():
     with pytest.raises(ParameterError):
         ps.NoisyMax(ps.Gaussian(sigma=4), m=True)
 
 
 # -- the worst case, run ----------------------------------------------------------------------------------------------------
 
-DEVIATIONS = 5.2  # of a normal approximation: false alarms with chance 2e-7 each
+DEVIATIONS = 5.2  # of a normal approximation: false alarms with probability 2e-7 each
 RUNS = 60_000
 
 

@@ -1,4 +1,4 @@
-"""Composition: against all combinations in high precision, and where numbers leave the range of floats."""
+"""Composition against all combinations with high precision, and beyond the range of floats."""
 
 import itertools
 import warnings
@@ -21,7 +21,7 @@ EPSILONS = (-1.0, 0.0, 0.3, 1.0, 2.5, 6.0)
 
 
 def true_hockey_stick(pair, times, epsilon):
-    """Over every sequence of outcomes, in 60 digits."""
+    """Return the hockey stick over all sequences of outcomes, with 60 digits."""
     with mpmath.workdps(60):
         p, q = ([mpmath.mpf(float(x)) for x in masses] for masses in (pair.p, pair.q))
         factor = mpmath.exp(mpmath.mpf(epsilon))
@@ -29,7 +29,7 @@ def true_hockey_stick(pair, times, epsilon):
         for way in itertools.product(range(len(p)), repeat=times):
             a, b = mpmath.fprod(p[i] for i in way), mpmath.fprod(q[i] for i in way)
             counted += max(a - factor * b, 0)
-        # Masses that are floats may sum to a little over 1.
+        # Float masses may sum to slightly more than 1.
         return min(counted + 1 - (1 - mpmath.mpf(pair.p_only)) ** times, mpmath.mpf(1))
 
 
@@ -58,7 +58,7 @@ def test_few_outcomes_are_composed_exactly(pair, times):
 @pytest.mark.parametrize("epsilon", [0.01, 0.7, 20.0])
 @pytest.mark.parametrize("times", [2, 3, 8, 32])
 def test_pure_runs_never_cost_more_than_their_sum(epsilon, times):
-    (pair,) = ps.Pure(epsilon=epsilon).repeated(times)
+    (pair,) = ps.Pure(epsilon=epsilon).composed_pairs(times)
     assert float(pair.epsilon_at(1e-200, side=1)) <= times * epsilon + 1e-12
     found = ps.Selection(ps.Pure(epsilon=epsilon), ps.Fixed(k=times)).epsilon_at(1e-12)
     assert found.upper <= times * epsilon + 1e-12
@@ -85,7 +85,7 @@ def test_large_losses_never_pass_for_small_ones(base, count):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = chosen.epsilon_at(1e-6)
-    # One trial alone leaks this much, and some score makes the best of K at least as telling.
+    # One trial alone leaks this much, and for some score the best of K leaks at least as much.
     assert found.upper >= base.epsilon_at(1e-6).lower
     assert found.lower <= found.upper
     assert chosen.delta_at(1.0).upper > 0.1
@@ -96,7 +96,7 @@ def test_large_losses_never_pass_for_small_ones(base, count):
     [(1.0, 1.0, 1000, 640.0), (0.03, 1.0, 1, 640.0), (1.0, 0.1, 100_000, 640.0), (0.5, 1.0, 400, 640.0)],
 )
 def test_dpsgd_of_large_losses(noise, rate, steps, least):
-    """Full batches are one Gaussian of mu = sqrt(steps)/sigma, with epsilon near mu^2/2 + 4.75 mu at 1e-6; the others leak more."""
+    """Full batches are one Gaussian of mu = sqrt(steps)/sigma, with epsilon near mu^2/2 + 4.75 mu at 1e-6; other batches leak more."""
     base = ps.DPSGD(noise_multiplier=noise, sampling_probability=rate, steps=steps)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -106,7 +106,7 @@ def test_dpsgd_of_large_losses(noise, rate, steps, least):
         assert ps.Selection(base, ps.Geometric(mean=30)).epsilon_at(1e-6).upper >= least
 
 
-def test_a_law_of_tiny_finite_mass():
+def test_a_pair_of_tiny_finite_mass():
     pair = DominatingPair.from_masses([0.0, 1.0], [1.0 - 6e-12, 6e-12])
     for times in (2, 12, 40):
         composed = compose([(CompositionStep(Bracket(pair, (pair,))), times)]).upper
@@ -115,7 +115,7 @@ def test_a_law_of_tiny_finite_mass():
 
 
 @pytest.mark.parametrize("masses", [[0.5, np.nan], [0.5, -0.1], [0.5, np.inf], [0.5, 0.0]])
-def test_a_pair_refuses_what_is_no_mass(masses):
+def test_a_pair_refuses_invalid_masses(masses):
     with pytest.raises(ParameterError, match="must hold positive masses"):
         DominatingPair(np.array(masses), np.array([0.5, 0.5]))
     with pytest.raises(ParameterError, match=r"`p_only` must be in \[0, 1\]"):
@@ -126,12 +126,12 @@ def test_a_pair_refuses_what_is_no_mass(masses):
 
 
 def on_lattice(parts):
-    """Through the lattice, whatever shortcut there may be."""
+    """Compose on the lattice, without any shortcut."""
     return _compose_once(parts, ACCURACY)[1]
 
 
 def gaussian_delta(mu, epsilon):
-    """In closed form."""
+    """Return the profile in closed form."""
     mu, epsilon = mpmath.mpf(mu), mpmath.mpf(epsilon)
     return mpmath.ncdf(mu / 2 - epsilon / mu) - mpmath.exp(epsilon) * mpmath.ncdf(-mu / 2 - epsilon / mu)
 
@@ -158,7 +158,7 @@ def test_a_gaussian_on_the_lattice_against_the_closed_form(mu, times):
 
 @pytest.mark.parametrize(("inner", "outer"), [(10, 30), (300, 20)])
 def test_composing_twice_is_composing_once(inner, outer):
-    """compose(m, n) is n compositions of m: the two intervals hold the same truth, so they overlap."""
+    """Composing in two stages: both intervals contain the same true value, so they overlap."""
     step = ps.DPSGD(noise_multiplier=1.2, sampling_probability=0.02, steps=1).composition_step()
     at_once = on_lattice([(step, inner * outer)])
     in_turn = on_lattice([(CompositionStep(on_lattice([(step, inner)])), outer)])
@@ -186,7 +186,7 @@ def test_the_order_of_the_parts_does_not_matter():
         assert max(uppers) / min(uppers) - 1.0 < 1e-6
 
 
-def test_a_leak_is_leaked_once_for_each_run():
+def test_infinite_losses_add_up_over_runs():
     pair = ps.Approximate(epsilon=0.1, delta=1e-4).brackets[0].upper
     found = on_lattice([(CompositionStep(Bracket(pair, (pair,))), 1000)])
     leak = -np.expm1(1000 * np.log1p(-1e-4))
@@ -196,8 +196,8 @@ def test_a_leak_is_leaked_once_for_each_run():
 
 
 @pytest.mark.parametrize("parts", [(0.4, 0.6), (0.1, 0.7), (1.0, 2.0), (0.3, 0.3, 1.1)])
-def test_outcomes_that_stand_alone_keep_their_kinks(parts):
-    # A few outcomes, all listed: between its kinks the truth is linear in e^epsilon, and a chord across one would be far above it.
+def test_isolated_outcomes_keep_their_kinks(parts):
+    # With few outcomes the true curve is linear in e^epsilon between its kinks; a chord across a kink would be far above it.
     odds = [np.array([1 / (1 + np.exp(-e)), 1 / (1 + np.exp(e))]) for e in parts]
     p = reduce(np.multiply.outer, odds).ravel()
     q = reduce(np.multiply.outer, [chances[::-1] for chances in odds]).ravel()

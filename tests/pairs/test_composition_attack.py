@@ -1,4 +1,4 @@
-"""Composition on lattices of any kind, against all combinations in 50 digits: nothing but tightness may rest on the resolution."""
+"""Composition on arbitrary lattices, against all combinations with 50 digits: the resolution may affect only tightness."""
 
 import bisect
 import math
@@ -30,7 +30,7 @@ def pair_of(p, q, p_only=0.0, q_only=0.0):
 
 
 def counts(outcomes, times):
-    """How often each outcome may come."""
+    """Yield all vectors of counts."""
     if outcomes == 1:
         yield (times,)
         return
@@ -40,7 +40,7 @@ def counts(outcomes, times):
 
 
 class Truth:
-    """Both hockey sticks of the composition."""
+    """Return both hockey sticks of the composition."""
 
     def __init__(self, parts):
         law = [(mpmath.mpf(1), mpmath.mpf(1))]
@@ -178,8 +178,8 @@ def on(spacing, *, large=math.inf, coarse=None):
     return Resolution(spacing, 0.012, 0.05, 1e-9, large, coarse or spacing, 2e-5)
 
 
-def test_a_lattice_from_below_wins_no_mass():
-    """Both ends of the chain on one side of where the two lines meet: what was left between them had a negative end."""
+def test_the_lower_lattice_gains_no_mass():
+    """Both ends of the chain lie on one side of the intersection of the two lines, which once gave a negative mass."""
     pair = pair_of([0.8790933924674812, 0.007169544678346488], [0.9936570678581085, 0.006342932141891431], 0.11373706285417229)
     for spacing in (0.008005132889223733, 0.004900134718754852, 0.0013963558369816825):
         law = lattice_lower(pair, spacing)
@@ -190,7 +190,7 @@ def test_a_lattice_from_below_wins_no_mass():
 
 
 def test_a_rare_loss_that_the_lattice_cannot_see_is_not_counted_as_none():
-    """The sums without it would be counted twice."""
+    """Sums without the rare loss would be counted twice."""
     rare = 1e-9
     p = [0.3 * math.e, 1.0 - 0.3 * math.e - rare * math.exp(12.1), rare * math.exp(12.1)]
     parts = [(pair_of(p, [0.3, 0.7 - rare, rare]), 40)]
@@ -207,7 +207,7 @@ def test_a_leak_of_one_law_on_a_lattice_too_coarse_for_the_rest():
 
 @pytest.mark.parametrize("flipped", [False, True])
 def test_large_losses_that_one_law_alone_can_have(flipped):
-    """One law has 1e-6 on them and the other far less than the floor: neither may be left out with the other."""
+    """One distribution has mass 1e-6 on them, the other far less than the floor: the tail must not be dropped."""
     q_rare = np.array([2e-6, 1e-6, 5e-7, 3e-7])
     p_rare = q_rare * np.exp(-np.array([90.0, 104.0, 110.0, 140.0]))
     p = np.concatenate([[0.5, 0.5], p_rare])

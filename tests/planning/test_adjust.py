@@ -50,8 +50,8 @@ def with_steps(adjustment, steps):
 def assert_spends_the_budget(adjustment):
     """It is kept, and one more step for any one candidate is not proved to keep it."""
     steps = steps_of(adjustment)
-    assert with_steps(adjustment, steps).epsilon_at(adjustment.delta) == adjustment.spent
-    assert adjustment.spent.upper <= adjustment.epsilon
+    assert with_steps(adjustment, steps).epsilon_at(adjustment.delta) == adjustment.cost
+    assert adjustment.cost.upper <= adjustment.epsilon
     for place in range(len(steps)):
         more = [taken + (other == place) for other, taken in enumerate(steps)]
         assert with_steps(adjustment, more).epsilon_at(adjustment.delta).upper > adjustment.epsilon
@@ -65,8 +65,8 @@ def assert_keeps_both_thresholds(adjustment, *, rate):
         return (candidate.delta_at(points[:, 0]).upper <= points[:, 1]).all()
 
     for candidate in adjustment.candidates:
-        assert kept(candidate.noise_multiplier, candidate.paper_steps)
-        assert not kept(candidate.noise_multiplier, candidate.paper_steps + 1)
+        assert kept(candidate.noise_multiplier, candidate.cor_adjust_steps)
+        assert not kept(candidate.noise_multiplier, candidate.cor_adjust_steps + 1)
 
 
 # -- the thresholds ------------------------------------------------------------------------------------------------------
@@ -117,24 +117,24 @@ def test_neighbours_around_a_level_from_few_values(truth, first, slope):
         asked.append(steps)
         return 10.0 * (math.log(steps) - math.log(truth + 0.5)) + 0.3 * (math.log(steps) - math.log(truth)) ** 3
 
-    assert StepSearch(value, first, slope).around(0.0) == (truth, truth + 1)
+    assert StepSearch(value, first, slope).bracket(0.0) == (truth, truth + 1)
     assert len(asked) == len(set(asked)) <= 40
 
 
 @pytest.mark.parametrize("value", [0.0, -math.inf, -5.0])
 def test_a_level_that_is_never_reached(value):
-    assert StepSearch(lambda _: value, 100.0, 15.0).around(0.0) == (MAX_RUNS, MAX_RUNS + 1)
+    assert StepSearch(lambda _: value, 100.0, 15.0).bracket(0.0) == (MAX_RUNS, MAX_RUNS + 1)
 
 
 @pytest.mark.parametrize("value", [1e-300, 3.0, math.inf])
 def test_a_level_that_one_step_exceeds(value):
     search = StepSearch(lambda _: value, 100.0, 15.0)
-    assert search.around(0.0) == (0, 1)
-    assert search.near(0.0, close=0.03) == 1
+    assert search.bracket(0.0) == (0, 1)
+    assert search.interpolate(0.0, close=0.03) == 1
 
 
 def test_a_wavering_function_still_ends_between_neighbours():
-    low, high = StepSearch(lambda steps: math.log(steps / 5000.0) + 1e-3 * math.sin(steps), 100.0, 1.0).around(0.0)
+    low, high = StepSearch(lambda steps: math.log(steps / 5000.0) + 1e-3 * math.sin(steps), 100.0, 1.0).bracket(0.0)
     assert high == low + 1
     assert abs(low - 5000) < 10
 
@@ -147,26 +147,26 @@ def test_both_ways_on_a_small_case(found):
     assert_spends_the_budget(found)
     assert found.thresholds.epsilon <= found.epsilon == 2.0
     assert found.note is None
-    assert all(candidate.saving > 0.0 for candidate in found.candidates)
+    assert all(candidate.gain > 0.0 for candidate in found.candidates)
 
 
 def test_the_steps_of_cor_adjust_cost_less_than_it_says(found):
-    taken = [candidate.paper_steps for candidate in found.candidates]
-    assert found.paper_spent == with_steps(found, taken).epsilon_at(1e-5)
-    assert found.paper_spent.upper < found.thresholds.epsilon
+    taken = [candidate.cor_adjust_steps for candidate in found.candidates]
+    assert found.cor_adjust_cost == with_steps(found, taken).epsilon_at(1e-5)
+    assert found.cor_adjust_cost.upper < found.thresholds.epsilon
 
 
 def test_either_budget_asks_the_same_question(found):
     again = small(epsilon_base=found.thresholds.epsilon_base)
     assert again.epsilon == pytest.approx(2.0, rel=1e-6)
-    assert [c.paper_steps for c in again.candidates] == [c.paper_steps for c in found.candidates]
+    assert [c.cor_adjust_steps for c in again.candidates] == [c.cor_adjust_steps for c in found.candidates]
 
 
 def test_a_larger_budget_allows_more(found):
     larger = small(epsilon=2.2)
     for one, other in zip(found.candidates, larger.candidates, strict=True):
         assert one.steps < other.steps
-        assert one.paper_steps < other.paper_steps
+        assert one.cor_adjust_steps < other.cor_adjust_steps
 
 
 def test_equal_shares_spend_alike(found):
@@ -189,7 +189,7 @@ def test_a_rare_candidate_may_take_more_steps(found):
     assert [part.weight for part in rare.mechanism.parts] == [Fraction(1, 100), Fraction(99, 100)]
     assert steps_of(rare)[0] > steps_of(found)[0]
     # cor:adjust does not know how often a candidate is drawn.
-    assert [c.paper_steps for c in rare.candidates] == [c.paper_steps for c in found.candidates]
+    assert [c.cor_adjust_steps for c in rare.candidates] == [c.cor_adjust_steps for c in found.candidates]
 
 
 def test_one_candidate_and_one_trial_is_plain_dp_sgd():
@@ -205,9 +205,9 @@ def test_other_laws_have_the_mixture_alone(count):
     found = small(count=count, epsilon=2)
     assert_spends_the_budget(found)
     assert found.thresholds is None
-    assert found.paper_spent is None
+    assert found.cor_adjust_cost is None
     assert found.note == f"cor:adjust covers truncated negative binomial K without a cap, got {count}"
-    assert all(candidate.paper_steps is None and candidate.saving is None for candidate in found.candidates)
+    assert all(candidate.cor_adjust_steps is None and candidate.gain is None for candidate in found.candidates)
     assert found.as_dict()["cor_adjust"] is None
 
 
@@ -221,21 +221,21 @@ def test_where_cor_adjust_allows_no_step_the_mixture_still_may():
 
 @pytest.mark.slow
 def test_the_papers_experiment(papers):
-    taken = [candidate.paper_steps for candidate in papers.candidates]
+    taken = [candidate.cor_adjust_steps for candidate in papers.candidates]
     assert taken == pytest.approx([4005, 9928, 18222], rel=0.005)
     assert_keeps_both_thresholds(papers, rate=0.01)
     assert_spends_the_budget(papers)
     assert papers.epsilon == pytest.approx(3.16025, abs=1e-5)
-    assert papers.paper_spent.upper < 2.5
-    assert all(candidate.saving > 0.5 for candidate in papers.candidates)
+    assert papers.cor_adjust_cost.upper < 2.5
+    assert all(candidate.gain > 0.5 for candidate in papers.candidates)
     # The budget is not only kept but met: what is left is less than a step of the noisiest candidate, and what bounds waver by.
-    assert papers.spent.upper > papers.epsilon * (1.0 - 1e-4)
+    assert papers.cost.upper > papers.epsilon * (1.0 - 1e-4)
 
 
 @pytest.mark.slow
 def test_a_larger_mean_lowers_the_thresholds():
     found = ps.adjust(noise_multipliers=[2, 3, 4], sampling_probability=0.01, count=ps.Geometric(mean=300), delta=1e-6, epsilon_base=1.5)
-    assert [candidate.paper_steps for candidate in found.candidates] == pytest.approx([3989, 9913, 18208], rel=0.005)
+    assert [candidate.cor_adjust_steps for candidate in found.candidates] == pytest.approx([3989, 9913, 18208], rel=0.005)
     assert_spends_the_budget(found)
 
 
@@ -323,9 +323,9 @@ def test_the_table_holds_both_ways(run, found):
     code, out, _ = run("--epsilon", "2")
     assert code == 0
     for candidate in found.candidates:
-        assert str(candidate.paper_steps) in out
+        assert str(candidate.cor_adjust_steps) in out
         assert str(candidate.steps) in out
-    assert "cor:adjust: 2.00000 by its bound" in out
+    assert "cor:adjust: epsilon 2.00000 by the corollary" in out
 
 
 def test_fractions_are_read_exactly(run):
@@ -342,9 +342,9 @@ def test_fractions_are_read_exactly(run):
         (["--epsilon", "much"], "`epsilon` must be a number, got 'much'"),
         (["--epsilon", "1e999999"], "`epsilon` must be a number, got '1e999999'"),
         (["--epsilon", "-1"], "`epsilon` must be in (0, 700], got -1"),
-        (["--epsilon", "2", "--probabilities", "1/2;1/2"], "`probabilities` must be numbers with commas between them, got '1/2;1/2'"),
+        (["--epsilon", "2", "--probabilities", "1/2;1/2"], "`probabilities` must be numbers separated by commas, got '1/2;1/2'"),
         (["--epsilon", "2", "--probabilities", "1/2,1/3"], "`probabilities` must sum to 1, got 0.8333333333333334"),
-        (["--epsilon", "2", "--shares", ""], "`shares` must be numbers with commas between them, got ''"),
+        (["--epsilon", "2", "--shares", ""], "`shares` must be numbers separated by commas, got ''"),
     ],
 )
 def test_a_refusal_is_one_line_and_code_2(run, arguments, message):

@@ -34,24 +34,30 @@ def check(found, mechanism, *, epsilon, delta, tau, cap, mean=None):
         assert sum(Fraction(k * weight, total) for k, weight in weights.items()) <= Fraction(str(mean))
     assert ps.Selection(mechanism, found.count).epsilon_at(delta).upper == found.epsilon.upper <= epsilon
     exact = 1 - sum(Fraction(weight, total) * (1 - Fraction(str(tau))) ** k for k, weight in weights.items())
-    assert found.chance <= exact <= found.chance * (1 + 1e-9)
+    assert found.success_probability <= exact <= found.success_probability * (1 + 1e-9)
     assert ps.parse(str(found.count)) == found.count
-    if found.at_most is not None:
-        assert found.chance <= found.at_most
-    for law in found.named.values():
+    if found.upper_bound is not None:
+        assert found.success_probability <= found.upper_bound
+    for law in found.fits.values():
         if law is not None:
             assert law.epsilon.upper <= epsilon
             assert mean is None or law.count.expected() <= mean * (1 + 1e-12)
             if law is not found.geometric:
                 assert law.count.largest <= cap
-                assert found.at_most is None or law.chance <= found.at_most
+                assert found.upper_bound is None or law.success_probability <= found.upper_bound
 
 
 def test_a_small_design(small):
     check(small, ps.Pure(epsilon=0.5), **SMALL)
-    assert small.chance > 0.2178 > small.negative_binomial.chance > small.geometric.chance > small.binomial.chance
+    assert (
+        small.success_probability
+        > 0.2178
+        > small.negative_binomial.success_probability
+        > small.geometric.success_probability
+        > small.binomial.success_probability
+    )
     assert 0.0 <= small.gap < 1e-3
-    assert small.rounds > 0
+    assert small.iterations > 0
 
 
 @pytest.mark.slow
@@ -64,12 +70,12 @@ def test_no_law_on_a_grid_is_better():
     for weights in itertools.product(range(5), repeat=3):
         if 0 < sum(weights) <= 4:
             law = ps.Finite({0: 4 - sum(weights), **dict(enumerate(weights, start=1))})
-            chance = DesignGoal.checked(epsilon=epsilon, delta=delta, tau=tau, cap=3, mean=None).chance(law)
-            if chance > found.chance:
-                assert ps.Selection(mechanism, law).delta_at(epsilon).lower > delta or chance <= found.at_most
+            chance = DesignGoal.validated(epsilon=epsilon, delta=delta, tau=tau, cap=3, mean=None).success_probability(law)
+            if chance > found.success_probability:
+                assert ps.Selection(mechanism, law).delta_at(epsilon).lower > delta or chance <= found.upper_bound
             elif chance > best and ps.Selection(mechanism, law).delta_at(epsilon).upper <= delta:
                 best = chance
-    assert 0.5 * found.chance < best <= found.chance
+    assert 0.5 * found.success_probability < best <= found.success_probability
     assert found.gap < 2e-3
 
 
@@ -79,10 +85,10 @@ def test_random_allowed_laws_are_below_the_bound(small):
     for _ in range(15):
         p = rng.dirichlet(np.full(13, 0.3))
         p *= min(1.0, 5 / (p @ np.arange(13)))
-        law = DesignGoal.checked(**SMALL).as_finite(np.append(1 - p[1:].sum(), p[1:]))
+        law = DesignGoal.validated(**SMALL).as_finite(np.append(1 - p[1:].sum(), p[1:]))
         # With K = 0 the rest of the time every law comes to be allowed.
         share = min(1.0, SMALL["delta"] / max(ps.Selection(pure, law).delta_at(SMALL["epsilon"]).upper, 1e-300))
-        assert share * (p @ values) <= small.at_most
+        assert share * (p @ values) <= small.upper_bound
 
 
 @pytest.mark.parametrize("cap", [1, pytest.param(4, marks=pytest.mark.slow)])
@@ -105,7 +111,7 @@ def test_one_trial_too_many_leaves_laws_that_often_run_none():
     check(found, GAUSSIAN, epsilon=1.0, delta=1e-6, tau=0.1, cap=20)
     alone = GAUSSIAN.delta_at(1.0)
     assert 1 - found.count.probability_of_zero() <= 1e-6 / alone.lower
-    assert found.chance > 0.99 * 0.1 * 1e-6 / alone.upper
+    assert found.success_probability > 0.99 * 0.1 * 1e-6 / alone.upper
     assert found.geometric is None
     assert found.negative_binomial is None
     assert found.gap < 5e-3
@@ -130,7 +136,7 @@ def test_without_a_lower_bound_on_the_mechanism_nothing_is_claimed():
     renyi = ps.Renyi(((2, 0.1), (10, 0.6)))
     found = ps.design(renyi, epsilon=3, delta=1e-4, tau=0.1, cap=8)
     check(found, renyi, epsilon=3, delta=1e-4, tau=0.1, cap=8)
-    assert found.at_most is None
+    assert found.upper_bound is None
     assert found.gap is None
     assert 0.0 <= found.search_gap < 0.02
     assert "no lower bound" in str(found.table().caption)
@@ -141,10 +147,10 @@ def test_the_stated_example():
     asked = {"epsilon": 2.0317, "delta": 1e-6, "tau": 0.01, "cap": 250, "mean": 99}
     found = ps.design(GAUSSIAN, **asked)
     check(found, GAUSSIAN, **asked)
-    assert found.chance > 0.525
-    assert found.at_most < 0.527
+    assert found.success_probability > 0.525
+    assert found.upper_bound < 0.527
     assert found.gap < 0.003
-    assert 0.499 < found.geometric.chance < 0.501
+    assert 0.499 < found.geometric.success_probability < 0.501
 
 
 @pytest.mark.slow
@@ -152,7 +158,7 @@ def test_a_short_cap_costs_chance():
     asked = {"epsilon": 2.0317, "delta": 1e-6, "tau": 0.01, "cap": 150, "mean": 99}
     found = ps.design(GAUSSIAN, **asked)
     check(found, GAUSSIAN, **asked)
-    assert 0.489 < found.chance < found.at_most < 0.4925
+    assert 0.489 < found.success_probability < found.upper_bound < 0.4925
 
 
 @pytest.mark.slow
@@ -161,7 +167,7 @@ def test_training_runs():
     asked = {"epsilon": 4.4, "delta": 1e-6, "tau": 0.02, "cap": 200, "mean": 30}
     found = ps.design(training, **asked)
     check(found, training, **asked)
-    assert found.chance > 0.4 > 1.04 * found.geometric.chance
+    assert found.success_probability > 0.4 > 1.04 * found.geometric.success_probability
     assert found.gap < 0.02
 
 
@@ -209,11 +215,11 @@ def test_a_budget_that_no_law_meets():
 
 def test_as_dict_is_json(small):
     told = json.loads(json.dumps(small.as_dict(), allow_nan=False))
-    assert told["asked"] == SMALL
+    assert told["goal"] == SMALL
     assert told["count"] == str(small.count)
-    assert told["chance"] == small.chance <= told["at_most"]
+    assert told["success_probability"] == small.success_probability <= told["upper_bound"]
     assert told["epsilon"]["upper"] <= SMALL["epsilon"]
-    assert set(told["named"]) == {"geometric", "negative_binomial", "binomial"}
+    assert set(told["fits"]) == {"geometric", "negative_binomial", "binomial"}
 
 
 def test_curves_fall_from_one(small):
@@ -264,23 +270,23 @@ def test_whole_weights_keep_the_budget_exactly(weights, mean, keep_one):
 def test_weak_duality_holds_for_any_multipliers(seed, limited):
     rng = np.random.default_rng(seed)
     values, mean = np.sort(rng.random(6)), 2.0 if limited else None
-    programme = LinearProgram(values, mean, 1.0)
+    program = LinearProgram(values, mean, 1.0)
     for _ in range(4):
-        programme.add(rng.normal(size=6) * 10.0 ** rng.integers(-2, 6))
-    bound = programme.bound(rng.exponential(size=4) * rng.integers(0, 2, size=4), rng.exponential())
-    solution = programme.solve()
+        program.add(rng.normal(size=6) * 10.0 ** rng.integers(-2, 6))
+    bound = program.bound(rng.exponential(size=4) * rng.integers(0, 2, size=4), rng.exponential())
+    solution = program.solve()
     for p in (*rng.dirichlet(np.full(7, 0.3), size=50), solution.pmf):
         # Less of it and more of K = 0 until every cut and the budget hold.
-        excess = max(programme.excess(p), 1.0, 1.0 if mean is None else p[1:] @ np.arange(1, 7) / mean)
+        excess = max(program.excess(p), 1.0, 1.0 if mean is None else p[1:] @ np.arange(1, 7) / mean)
         assert p[1:] @ values / excess <= min(bound, solution.bound) * (1.0 + 1e-12)
 
 
 def test_the_programme_finds_the_optimum_of_a_case_done_by_hand():
     # Values 1, 2, 3; sum k^2 P(k) <= 2 and E K <= 1.5: K = 1 and K = 2 each half the time would leak 2.5; on the way from 0 to 1 to 2
     # the best is P(1) = 2/3, P(2) = 1/3, with value 4/3.
-    programme = LinearProgram(np.array([1.0, 2.0, 3.0]), 1.5, 1.0)
-    programme.add(np.array([1.0, 4.0, 9.0]) / 2.0)
-    solution = programme.solve()
+    program = LinearProgram(np.array([1.0, 2.0, 3.0]), 1.5, 1.0)
+    program.add(np.array([1.0, 4.0, 9.0]) / 2.0)
+    solution = program.solve()
     assert solution.pmf == pytest.approx([0.0, 2 / 3, 1 / 3, 0.0], abs=1e-9)
     assert 4 / 3 <= solution.bound <= 4 / 3 * (1 + 1e-9)
 
@@ -288,7 +294,7 @@ def test_the_programme_finds_the_optimum_of_a_case_done_by_hand():
 @pytest.mark.parametrize("base", [ps.Pure(epsilon=0.1), ps.Laplace(scale=5)])
 def test_less_than_one_trial_on_average_over_a_base_that_leaks_nothing_here(base):
     found = ps.design(base, epsilon=1, delta=1e-6, tau=0.1, cap=3, mean=0.5)
-    assert found.chance == pytest.approx(0.05)
+    assert found.success_probability == pytest.approx(0.05)
     assert found.negative_binomial is None
 
 

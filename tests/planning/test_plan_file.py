@@ -35,13 +35,13 @@ def test_a_plan_is_read_back_as_it_was_written(solved, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["again.toml", "plan.toml"]
 
 
-def test_the_hash_is_that_of_what_is_promised(solved, tmp_path):
+def test_the_hash_covers_the_terms(solved, tmp_path):
     write_plan(solved, tmp_path / "plan.toml")
     read = read_plan(tmp_path / "plan.toml")
-    promise = read.terms()
-    assert promise.digest() == plan_file_of(solved).terms().digest()
-    assert promise.digest() != read.model_copy(update={"epsilon": 2.5}).terms().digest()
-    assert promise.digest() == read.model_copy(update={"problem": None}).terms().digest()
+    terms = read.terms()
+    assert terms.digest() == plan_file_of(solved).terms().digest()
+    assert terms.digest() != read.model_copy(update={"epsilon": 2.5}).terms().digest()
+    assert terms.digest() == read.model_copy(update={"problem": None}).terms().digest()
 
 
 def test_every_comment_is_a_field_that_may_be_uncommented(solved, tmp_path):
@@ -72,7 +72,7 @@ BAD = [
     (GOOD.replace("epsilon = 1.8", 'epsilon = "1.8"'), "`epsilon` must be"),
     (GOOD.replace("epsilon = 1.8", "epsilon = nan"), "`epsilon` must be"),
     (GOOD.replace("delta = 1e-6", "delta = 2"), "`delta` must be in"),
-    (GOOD + "colour = 3\n", "`colour` is no field that is known here"),
+    (GOOD + "colour = 3\n", "`colour` is not a known field"),
     (GOOD + "[declared]\nunit = 3\n", "`unit` must be"),
     (GOOD + '[declared]\nunit = "a\\nb"\n', "must be one line of visible text"),
     (GOOD.replace("gaussian(sigma=4)", "gaussian(sigma=-4)"), "`sigma` must be in"),

@@ -1,4 +1,4 @@
-"""The tables [space] and [tune] of a plan file: kept when a plan is solved, and part of what is promised by the score's words alone."""
+"""The tables [space] and [tune] of a plan file: kept when a plan is solved; only the score enters the hash of the plan."""
 
 import pytest
 

@@ -16,7 +16,7 @@ from privselect.errors import NeighbourError, ParameterError
 from privselect.regression.noise_source import FLOATING_POINT_NOTE, INSECURE_SEED_NOTE, make_noise_source
 from privselect.regression.ptr.distance_test import threshold
 from privselect.regression.ptr.median import PrivateMedian, private_median
-from privselect.regression.ptr.ptr_protocol import NO_ANSWER
+from privselect.regression.ptr.propose_test_release import NO_ANSWER
 
 TOP = 5
 VALUES = range(TOP + 1)

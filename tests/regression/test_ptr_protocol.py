@@ -8,8 +8,7 @@ import pytest
 import privselect as ps
 from privselect.errors import NeighbourError, ParameterError
 from privselect.regression.noise_source import make_noise_source
-from privselect.regression.ptr.propose_test_release import ProposeTestRelease
-from privselect.regression.ptr.ptr_protocol import NO_ANSWER, NoAnswer, PTRProtocol
+from privselect.regression.ptr.propose_test_release import NO_ANSWER, NoAnswer, ProposeTestRelease, PTRProtocol
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,10 +9,11 @@ from page_parser import Page, assert_harmless
 from report_certificates import DECLARED, certified, selected
 
 import privselect as ps
+from privselect._util.rounding import format_digits_up
 from privselect.certificates.model import Composition, ProfilePoint, RunMetadata
 from privselect.certificates.profile import fit_gdp
 from privselect.certificates.sign import new_key, sign
-from privselect.certificates.statement import derived_fields, format_epsilon
+from privselect.certificates.statement import derived_fields
 from privselect.certificates.verify import verify
 from privselect.errors import CertificateError, ParameterError
 from privselect.report import write_report
@@ -26,14 +27,14 @@ def test_the_numbers_are_those_of_the_certificate(page_of):
     certificate = selected()
     page, total, bounds = page_of(certificate), certificate.total, certificate.bounds
     assert_harmless(page)
-    assert f"({format_epsilon(total.upper)}, 1e-06)-differential privacy" in page.text
+    assert f"({format_digits_up(total.upper)}, 1e-06)-differential privacy" in page.text
     assert "plus delta = 1e-06 (1 in 1,000,000)." in page.text
     assert f"epsilon 2 at delta 1e-06, of which {percent_up(total.upper / 2.0)} is used" in page.text
     for share in (0.01, 0.05):
         assert f"{share:.0%} at most {percent_up(max_detection_rate(certificate.curve, share))}" in page.text
     assert f"a guess is correct with probability at most {percent_up(max_guess_probability(certificate.curve))}." in page.text
     for bound in (total.upper, bounds.paper, bounds.renyi, bounds.liu_talwar, bounds.ratio, bounds.pointwise, certificate.base.upper):
-        assert page.text.count(format_epsilon(bound)) >= 1
+        assert page.text.count(format_digits_up(bound)) >= 1
     assert f"as multiples of the exact epsilon: {ratio_down(bounds.paper, total.upper)} by the paper\u2019s privacy profiles" in page.text
     assert f"costs {ratio_down(certificate.composition.epsilon, total.upper)} times the exact epsilon" in page.text
     for text in (certificate.statement, certificate.hash, certificate.plan_hash, certificate.issued_at, certificate.released, "one person"):
@@ -102,8 +103,8 @@ def test_what_must_be_known_first_stands_first(page_of, certificate, marks):
 
 def test_several_runs_are_compared_by_one(page_of):
     certificate = selected(RunMetadata(runs=3))
-    page, one = page_of(certificate), format_epsilon(selected().total.upper)
-    assert format_epsilon(certificate.total.upper) in page.text
+    page, one = page_of(certificate), format_digits_up(selected().total.upper)
+    assert format_digits_up(certificate.total.upper) in page.text
     assert f"These numbers are for one run. At this delta, the exact epsilon of the selection is {one}." in page.text
     assert "Each of the 3 runs drew its own K." in page.text
 
@@ -155,10 +156,10 @@ def test_what_is_proved_here_is_shown_where_the_claim_is_a_little_lower(page_of)
     )
     low = forged(certificate, total=certificate.total.model_copy(update={"upper": claimed}), curve=curve)
     assert verify(low).holds
-    assert format_epsilon(claimed) != format_epsilon(certificate.total.upper)
+    assert format_digits_up(claimed) != format_digits_up(certificate.total.upper)
     page = page_of(low)
-    assert f"({format_epsilon(certificate.total.upper)}, 1e-06)-differential privacy" in page.text
-    assert f"= e<sup>{format_epsilon(certificate.total.upper)}</sup> = 5.983," in page.source
+    assert f"({format_digits_up(certificate.total.upper)}, 1e-06)-differential privacy" in page.text
+    assert f"= e<sup>{format_digits_up(certificate.total.upper)}</sup> = 5.983," in page.source
 
 
 def test_nothing_that_verify_lets_pass_is_shown_where_less_is_proved(page_of):
@@ -194,7 +195,7 @@ def test_what_others_charge_is_computed_here(page_of):
 
 def test_a_selection_inside_the_mechanism_rests_on_the_same(page_of):
     inside = page_of(certified("selection(gaussian(sigma=4), geometric(mean=3))"))
-    for line in ("K is drawn from its distribution and stays secret", "The guarantee of a trial covers its score"):
+    for line in ("K is drawn from its distribution and never revealed", "The guarantee of a trial covers its score"):
         assert line in inside.text
     assert "how the score is private" in inside.text
     assert "Released: only the output of the best-scoring trial." in inside.text
@@ -205,7 +206,7 @@ def test_a_selection_inside_the_mechanism_rests_on_the_same(page_of):
     assert "K is drawn from its distribution" not in alone.text
     assert "The protected unit is one record." in alone.text
     disjoint = page_of(certified("disjoint(gaussian(sigma=4), laplace(scale=4))"))
-    assert "Parts of the data that are disjoint share no record" in disjoint.text.replace(certified().statement, "")
+    assert "Disjoint parts of the data share no record." in disjoint.text.replace(certified().statement, "")
 
 
 @pytest.mark.parametrize("delta", [5e-324, 1e-310, 1e-300])

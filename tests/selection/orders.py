@@ -1,4 +1,4 @@
-"""An order of the outcomes and what it leaks, from the generating function of K alone: nothing here uses the engine under test."""
+"""The exact delta of an order of the outcomes, from the generating function of K only: nothing here uses the engine under test."""
 
 import itertools
 
@@ -12,7 +12,7 @@ DIGITS = 40
 
 
 def pgf(count, u, lib=np):
-    """``phi(1-u) = E (1-u)^K``, in floats with ``lib=numpy`` (right to 1e-14) or in any digits with ``lib=mpmath``."""
+    """``phi(1-u) = E (1-u)^K``, in floats with ``lib=numpy`` (error below 1e-14) or with any number of digits with ``lib=mpmath``."""
     number = float if lib is np else mpmath.mpf
     if count.cap is not None or isinstance(count, (Fixed, Finite)):
         return sum(share * (1 - u) ** k for k, share in _table(count, number))
@@ -59,7 +59,7 @@ def _chances(count, masses):
 
 
 def leaks(count, p, q, epsilon):
-    """The same in floats for many orders at once, one a row: right to 1e-12 times ``1 + e^epsilon``."""
+    """The same in floats for many orders at once, one per row: the error is below 1e-12 times ``1 + e^epsilon``."""
 
     def chances(masses):
         above = np.concatenate([np.zeros((len(masses), 1)), np.cumsum(masses, axis=1)], axis=1)
@@ -70,7 +70,7 @@ def leaks(count, p, q, epsilon):
 
 
 def worst_of(count, p, q, orders, epsilon):
-    """The greatest leak over the orders of outcomes with masses p and q (fractions): found in floats, then taken in full digits."""
+    """The largest delta over the orders of outcomes with masses p and q (fractions): found in floats, then computed in full precision."""
     found = leaks(count, np.array(p, dtype=float)[orders], np.array(q, dtype=float)[orders], epsilon)
     worst = orders[int(np.argmax(found))]
     with mpmath.workdps(DIGITS):
@@ -82,7 +82,7 @@ def exact(fraction):
 
 
 def worst_split(count, p, q, epsilon, size):
-    """The greatest leak over orders whose pieces lie on a lattice of about ``size`` cuts each way, by dynamic programming in floats.
+    """The largest delta over orders whose pieces lie on a lattice of about ``size`` cuts each way, by dynamic programming in floats.
 
     Low losses from the top on one axis, high losses on the other; each way through the lattice is an order with split outcomes.
     """
@@ -102,7 +102,7 @@ def worst_split(count, p, q, epsilon, size):
 
 
 def _cut(at, other, size):
-    """The path (at, other) cut at its corners and at ``size`` places more, close together near the top, where K's weight is steep."""
+    """The path (at, other) cut at its corners and at ``size`` more points, which are dense near the top, where K's weight is steep."""
     length = np.concatenate([[0.0], np.cumsum(np.maximum(np.diff(at), np.diff(other)))])
     places = np.union1d(length, length[-1] * np.linspace(0.0, 1.0, size) ** 3)
     return np.interp(places, length, at), np.interp(places, length, other)

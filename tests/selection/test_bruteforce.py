@@ -1,4 +1,4 @@
-"""No order of the outcomes, whole, split or post-processed, leaks more than the upper bound says.
+"""No order of the outcomes (unsplit, split or post-processed) exceeds the upper bound.
 
 What an order leaks comes from the generating function of K alone (see orders.py): the worst order is found in floats and evaluated
 in 40 digits from exact fractions, so the comparisons need no tolerance. Only the lattice of split orders stays in floats; its
@@ -33,7 +33,7 @@ ORDERS = {n: np.array(list(itertools.permutations(range(n)))) for n in range(1, 
 
 
 def whole_weights(rng):
-    """Weights of 3 to 5 outcomes under two laws: plain, of many sizes, of nearly one loss, with outcomes that one law cannot give."""
+    """Weights of 3 to 5 outcomes under two distributions: similar, of many magnitudes, of nearly equal loss, or with outcomes of mass 0."""
     n = int(rng.integers(3, 6))
     kind = rng.choice(["plain", "sizes", "near"])
     if kind == "near":
@@ -58,7 +58,7 @@ def pair_of(p, q):
 
 
 def split(rng, p, q):
-    """Some outcomes in two parts of one loss, up to five pieces in all."""
+    """Split some outcomes into two parts of equal loss, at most five pieces in total."""
     parts = [(i, Fraction(int(rng.integers(1, 8)), 8)) for i in range(len(p))]
     divided = set(rng.choice(len(p), size=5 - len(p), replace=False).tolist())
     pieces = [(i, share if i in divided else Fraction(1)) for i, share in parts]
@@ -67,7 +67,7 @@ def split(rng, p, q):
 
 
 def processed(rng, p, q):
-    """Both laws through one random channel to 2 to 5 outcomes."""
+    """Post-process both distributions by one random channel with 2 to 5 outcomes."""
     size = int(rng.integers(2, 6))
     rows = [shares(rng.integers(0, 10, size) * (rng.random(size) < 0.7) + np.eye(size, dtype=int)[int(rng.integers(size))]) for _ in p]
     return tuple([sum(mass * row[j] for mass, row in zip(masses, rows, strict=True)) for j in range(size)] for masses in (p, q))
@@ -109,7 +109,7 @@ def test_no_order_in_a_long_campaign(law, campaign, fresh_rng):
 
 @dataclass(frozen=True)
 class Given(Mechanism):
-    """A mechanism that is one pair of laws, in both orders."""
+    """A mechanism given by one pair of distributions, in both orders."""
 
     pair: DominatingPair
 
@@ -119,7 +119,7 @@ class Given(Mechanism):
 
 @pytest.mark.parametrize("law", EACH)
 def test_both_directions_at_negative_epsilon(law):
-    """Also K = 0: the outcome that both data sets give with one chance counts where e^epsilon < 1."""
+    """Includes K = 0: its outcome has the same probability on both data sets and counts if e^epsilon < 1."""
     rng = np.random.default_rng(3)
     for _ in range(6):
         p, q = map(shares, whole_weights(rng))

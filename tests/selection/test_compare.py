@@ -1,4 +1,4 @@
-"""The comparison: its numbers, where it says nothing and why, its table, its JSON and its picture."""
+"""The comparison: its numbers, the reasons for missing bounds, its table, its JSON and its plot."""
 
 import io
 import json
@@ -12,6 +12,7 @@ import privselect as ps
 from privselect._util import atomic_files
 from privselect.errors import MissingExtraError, ParameterError
 from privselect.selection import plots
+from privselect.selection.bounds.ratio import ratio_epsilon
 from privselect.selection.compare import BOUNDS, compare, composition_runs
 from privselect.selection.plots import comparison_curves
 
@@ -90,7 +91,7 @@ def test_two_orders_of_neighbours_take_the_greater():
     found = compare(ps.Selection(base, ps.Geometric(mean=5)), delta=1e-6).bounds
     assert found["exact"].lower <= found["exact"].upper <= found["ratio"] * (1 + 1e-9) <= found["paper"] * (1 + 1e-9)
     for bracket in base.brackets:
-        one = ps.selection.ratio.ratio_epsilon(bracket.upper, ps.Geometric(mean=5), 1e-6)
+        one = ratio_epsilon(bracket.upper, ps.Geometric(mean=5), 1e-6)
         assert one <= found["ratio"]
 
 

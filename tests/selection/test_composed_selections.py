@@ -1,4 +1,4 @@
-"""Selections as parts of a composition: less than the sum of the epsilons, less than Renyi, and caught from both sides."""
+"""Selections as parts of a composition: less than the sum of the epsilons, less than the Renyi bound, and bounded from both sides."""
 
 import itertools
 
@@ -34,7 +34,7 @@ def test_together_they_cost_less_than_the_sum_and_than_renyi(first, second):
 
 
 def test_both_orders_of_the_neighbours_hold():
-    """DP-SGD leaks differently for removing and adding: composed with itself, a selection of it is never below one alone."""
+    """DP-SGD leaks differently for removing and adding: composed with itself, a selection of it is never below a single one."""
     base = ps.DPSGD(noise_multiplier=1, sampling_probability=0.05, steps=100)
     tuned = ps.Selection(base, ps.Geometric(mean=5))
     twice = ps.Composed((tuned, tuned))
@@ -46,8 +46,8 @@ def test_both_orders_of_the_neighbours_hold():
 
 
 def test_the_lower_end_comes_from_real_orders_composed():
-    """A pair of two outcomes, K = 1 or 2: every order of every selection, composed by hand, lies below the upper end, and the best of
-    them is at least the lower end's claim."""
+    """A pair of two outcomes, K = 1 or 2: every order of every selection, composed explicitly, lies below the upper bound. The largest of
+    them is at least the lower bound."""
     p, q = np.array([0.6, 0.4]), np.array([0.3, 0.7])
     base = ps.Pure(epsilon=np.log(7 / 3))  # dominates nothing more than these odds allow
     count = ps.Finite({1: 1, 2: 1})
@@ -55,7 +55,7 @@ def test_the_lower_end_comes_from_real_orders_composed():
     outcomes = [np.array(law) for law in (base.brackets[0].upper.p, base.brackets[0].upper.q)]
 
     def selected(order):
-        """Masses of the winner when the outcomes, split in halves, are ranked so."""
+        """Masses of the winner for this ranking of the outcomes, split in halves."""
         pieces = [np.repeat(law, 2) / 2 for law in outcomes]
         won = []
         for law in pieces:

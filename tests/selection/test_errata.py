@@ -1,4 +1,4 @@
-"""Each slip of docs/errata.md, in numbers."""
+"""A numerical test of each error in docs/errata.md."""
 
 import math
 
@@ -22,7 +22,7 @@ def gaussian(epsilon):
 
 @pytest.mark.parametrize("eta", [0.5, 1, 5])
 def test_cor_pointwise_needs_the_factor_eta_plus_1(eta):
-    """The base that leaks everything with chance d, and nothing else: at the printed epsilon the theorem gives more than m d."""
+    """A base that reveals everything with probability d and nothing otherwise: the theorem exceeds m d at the printed epsilon."""
     count, d = NegativeBinomial(eta=eta, gamma=0.01), 1e-4
     pair = bracket_from_points([(0.0, d)]).upper
     printed = (eta + 2.0) * 0.0 + d / count.resolved_gamma
@@ -33,7 +33,7 @@ def test_cor_pointwise_needs_the_factor_eta_plus_1(eta):
 
 @pytest.mark.parametrize("delta", [1e-6, 1e-2])
 def test_lem_gdp_needs_the_mean_under_the_logarithm(delta):
-    """For eta > 1 the mean is above 1/gamma: at the printed e_1 the tail bound is above delta/m, which the proof asks of it."""
+    """For eta > 1 the mean is above 1/gamma: at the printed e_1 the tail bound exceeds delta/m, but the proof needs at most delta/m."""
     sigma, count = 4.0, NegativeBinomial(eta=5, mean=30)
     mean = count.expected()
     assert mean > 1.0 / count.resolved_gamma
@@ -50,7 +50,7 @@ def test_lem_gdp_needs_the_mean_under_the_logarithm(delta):
 
 
 def test_lem_gdp_loses_the_factor_eta_plus_1():
-    """The last step keeps ``log(1 + delta(e_1)/gamma)`` once, where it stands eta+1 times."""
+    """The last step keeps ``log(1 + delta(e_1)/gamma)`` once instead of eta+1 times."""
     count, profile_at_first = Geometric(mean=30), 0.01 / 30
     shift = 2.0 * math.log(1.0 + (1.0 - count.resolved_gamma) / count.resolved_gamma * profile_at_first)  # e_1 = 0 for simplicity
     assert shift > 0.01
@@ -58,7 +58,7 @@ def test_lem_gdp_loses_the_factor_eta_plus_1():
 
 
 def test_lem_composition_rnm_needs_k_fold_composition():
-    """Thirty noisy maxima of two queries: the m-fold (twofold) composition gives far less than the true delta, the k-fold one does not."""
+    """Thirty noisy maxima of two queries: the m-fold (twofold) composition is far below the true delta, the k-fold composition is not."""
     m, k, sigma, epsilon = 2, 30, 1.0, 30.0
     # The gap of the two scores is -1 on one data set and +1 on the other; the event: the first query wins every time.
     always, always_there = k * log_ndtr(1.0 / (math.sqrt(2.0) * sigma)), k * log_ndtr(-1.0 / (math.sqrt(2.0) * sigma))
@@ -103,7 +103,7 @@ def test_the_poisson_corollary_is_not_below_renyi_in_all_regimes():
 
 
 def test_the_weight_in_the_main_proof_is_the_second_law():
-    """``sum f(A/A') A`` is no hockey stick: it is far above the total over all events, and can pass 1."""
+    """``sum f(A/A') A`` is not a hockey stick: it far exceeds the hockey stick, and can exceed 1."""
     p, q, count = np.array([0.5, 0.5]), np.array([0.05, 0.95]), Geometric(mean=3)
     a, b = selected_masses(p, count), selected_masses(q, count)
     events = max(a[0] - b[0], a[1] - b[1], 0.0, a.sum() - b.sum())
@@ -113,7 +113,7 @@ def test_the_weight_in_the_main_proof_is_the_second_law():
 
 
 def test_the_signs_of_the_remark_on_poisson():
-    """Its second line asks ``q - q' <= q' (1 - exp(e_1)) + delta(e_1)``; with ``exp(e_1) - 1`` it holds."""
+    """Its second line states ``q - q' <= q' (1 - exp(e_1)) + delta(e_1)``; it holds with ``exp(e_1) - 1``."""
     pair = DominatingPair.from_masses([0.6, 0.4], [0.4, 0.6])
     above, above_there = pair.high_nodes  # chances of the same events on both data sets
     for first in (0.1, 0.3, math.log(1.5)):
@@ -124,7 +124,7 @@ def test_the_signs_of_the_remark_on_poisson():
 
 
 def test_the_outcome_of_no_trial_adds_f_of_1():
-    """Equal data sets: the divergence of z^2 is 1, and without ``f(1) P(K=0)`` the right-hand side is the mean, here a half."""
+    """Equal data sets: the divergence of z^2 is 1, and without ``f(1) P(K=0)`` the right-hand side is the mean, here 1/2."""
     p, count, f = np.array([0.3, 0.7]), Poisson(mean=0.5), Power(2.0)
     none = math.exp(-0.5)
     assert selection_divergence(f, p, p, count) == pytest.approx(1.0)

@@ -1,4 +1,4 @@
-"""At the ends of what floats can hold: bounds get loose there, never wrong, and nothing warns."""
+"""Near the limits of floats: bounds may become loose but never wrong, and there are no warnings."""
 
 import warnings
 from fractions import Fraction
@@ -20,7 +20,7 @@ def _no_warnings():
 
 
 def worst_order(a, b, epsilon, mean):
-    """P = (a, 1-a), P' = (b, 1-b), Poisson K: the low-loss outcome first, then the slice of the other that counts. 50 digits."""
+    """P = (a, 1-a), P' = (b, 1-b), Poisson K: the low-loss outcome first, then the counted part of the other one, in 50 digits."""
     with mpmath.workdps(50):
         a, b, mean = mpmath.mpf(a), mpmath.mpf(b), mpmath.mpf(mean)
         slope, factor = (1 - b) / (1 - a), mpmath.exp(mpmath.mpf(epsilon))
@@ -51,7 +51,7 @@ def test_epsilon_of_a_delta_that_hardly_is_one():
 
 
 def test_a_delta_between_an_outcome_and_its_rounding():
-    """The mass above a loss is far below the rounding of the mass at it: the answer is that loss, not 0."""
+    """The mass above a loss is far below the rounding error of the mass at it: the result is that loss, not 0."""
     base = ps.Points([(1.0, 1e-16), (5.0, 1e-22)])
     tiny = Fraction(1, 10**15)
     for one in (base, ps.Mixture(((1 - tiny, ps.Pure(1.0)), (tiny, ps.Pure(3.0))))):
@@ -119,7 +119,13 @@ def test_a_rare_part_of_a_mixture_keeps_its_leak(weight, loss, epsilon):
 @pytest.mark.slow
 @pytest.mark.parametrize("base", ["approximate(epsilon=0, delta=0.3)", "points((0.1, 0.3), (1, 0.05))"])
 def test_a_selection_over_an_outright_leak_is_a_mechanism_like_any_other(base):
-    """At deltas below what leaks outright, no epsilon will do and there is no order to look for."""
+    """At deltas below the mass of infinite loss, no epsilon suffices and there is no order to search for."""
     (bracket,) = ps.parse(f"selection({base}, finite({{0: 1, 2: 1}}))").brackets
     assert bracket.upper.p_only > 0.04
     assert bracket.lowers == ()
+
+
+def test_an_epsilon_of_zero_is_exact():
+    chosen = ps.Selection(ps.Gaussian(sigma=4), ps.Finite({0: 999, 1: 1}))
+    assert chosen.delta_at(0.0).upper < 1e-3
+    assert chosen.epsilon_at(1e-2).upper == 0.0

@@ -31,7 +31,7 @@ def test_one_point_by_hand():
 @settings(max_examples=12)
 @given(st.floats(1e-9, 0.1), st.floats(2.0, 1000.0), st.floats(0.01, 0.99))
 def test_the_search_meets_any_split(delta, mean, share):
-    """No split of delta tried by hand beats the search by more than its grid; what the search answers is one of the valid points."""
+    """No explicit split of delta beats the search by more than its grid spacing; the result of the search is a valid point."""
     count = Geometric(mean=mean)
     found = liu_talwar_epsilon(gaussian, count, delta)
     cut = share * delta

@@ -78,7 +78,7 @@ def test_the_theorem_for_the_hockey_stick(weights, count, epsilon):
 @settings(max_examples=40)
 @given(WEIGHTS, st.sampled_from(LAWS), st.floats(0.0, 4.0))
 def test_its_maximum_over_postprocessings_is_bounded_and_met(weights, count, epsilon):
-    """Against a plain scan over (y', t): never below it, and above it by no more than the scan misses."""
+    """Compared with a scan over (y', t): never below it, and above it by at most the scan's resolution."""
     p, q = masses(weights)
     place, vertex = np.linspace(0.0, len(p), 1000 * len(p) + 1), np.arange(len(p) + 1)
     u = np.interp(place, vertex, np.concatenate([[0.0], np.cumsum(p)]))
@@ -93,7 +93,7 @@ def test_its_maximum_over_postprocessings_is_bounded_and_met(weights, count, eps
 @settings(max_examples=40)
 @given(WEIGHTS, st.sampled_from(LAWS), st.floats(0.0, 4.0))
 def test_ratio_is_never_below_it(weights, count, epsilon):
-    """Ratio replaces each outcome's own best place by one factor for all, and so bounds the theorem's right-hand side."""
+    """Ratio replaces each outcome's best place by one factor for all outcomes, so it bounds the theorem's right-hand side."""
     p, q = masses(weights)
     unclipped = main_thm(HockeyStick(epsilon), p, q, count)
     bound = float(ratio_delta(DominatingPair.from_masses(p, q), count, epsilon))
@@ -112,7 +112,7 @@ def test_the_theorem_for_powers(weights, count, alpha):
 @settings(max_examples=25)
 @given(FULL_WEIGHTS, st.sampled_from(NEVER_NONE), st.floats(1.05, 20.0))
 def test_for_powers_the_theorem_splits_into_lemma_7(weights, count, alpha):
-    """The best place is the same for every outcome, so the sum is a product: an equality, not a further step."""
+    """The best place is the same for every outcome, so the sum is a product: an equality."""
     p, q = masses(weights)
     f = Power(alpha)
     whole = math.log(main_thm(f, p, q, count)) / (alpha - 1.0)

@@ -4,7 +4,7 @@ import pytest
 
 import privselect as ps
 from privselect.certificates.model import PlanTerms
-from privselect.tuning import tune as module
+from privselect.tuning import tuning_run as module
 
 
 @pytest.fixture(scope="session")

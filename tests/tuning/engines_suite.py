@@ -103,7 +103,9 @@ class Conformance:
     def test_the_outcomes_are_those_of_the_trials(self, executor):
         candidates = [{"do": "draw", "shift": float(i)} for i in range(len(SEEDS))]
         futures = [executor.submit(run_trial, *trial) for trial in zip(candidates, SEEDS, strict=True)]
-        assert [future.result(PATIENCE) for future in futures] == [run_trial(work(), *trial) for trial in zip(candidates, SEEDS, strict=True)]
+        assert [future.result(PATIENCE) for future in futures] == [
+            run_trial(work(), *trial) for trial in zip(candidates, SEEDS, strict=True)
+        ]
 
     @pytest.mark.parametrize("failure", ["raise", "exit", "nan", "nothing"])
     def test_every_failure_is_one_outcome(self, executor, failure):
@@ -128,7 +130,7 @@ class Conformance:
     def test_a_memory_limit_is_a_failure(self, engine):
         if not engine.can_limit_memory:
             pytest.skip("this engine cannot")
-        executor = engine.open(work(memory=8 << 30))
+        executor = engine.open(work(memory_limit=8 << 30))
         try:
             assert executor.submit(run_trial, {"do": "fill the memory"}, SEEDS[0]).result(PATIENCE) is None
             assert executor.submit(run_trial, {"do": "draw"}, SEEDS[0]).result(PATIENCE) is not None
@@ -137,13 +139,13 @@ class Conformance:
 
     def test_nothing_is_seen_of_a_trial(self, engine, tmp_path):
         ran = run_script(
-            tmp_path, engine, 'print([executor.submit(perform, {"do": "speak"}, bytes(32)).result() for _ in range(4)][0].score)'
+            tmp_path, engine, 'print([executor.submit(run_trial, {"do": "speak"}, bytes(32)).result() for _ in range(4)][0].score)'
         )
         assert (ran.stdout, ran.stderr, ran.returncode) == ("0.0\n", "", 0)
 
     def test_an_objective_of_a_script(self, engine, tmp_path):
         ran = run_script(
-            tmp_path, engine, "print(executor.submit(perform, {}, bytes(32)).result().score)", "lambda c, d, r: (d + len(seen), None)"
+            tmp_path, engine, "print(executor.submit(run_trial, {}, bytes(32)).result().score)", "lambda c, d, r: (d + len(seen), None)"
         )
         assert (ran.stdout, ran.stderr, ran.returncode) == ("12.0\n", "", 0)
 
@@ -186,7 +188,7 @@ class Workers:
         candidate = {"do": "sleep", "seconds": FOR_EVER, "file": str(pids)}
         folder = Path(tempfile.mkdtemp(dir="/tmp"))  # a short name, for Ray
         running = start_script(
-            tmp_path, engine, f"[executor.submit(perform, {candidate!r}, bytes(32)) for _ in range(3)][0].result()", folder=folder
+            tmp_path, engine, f"[executor.submit(run_trial, {candidate!r}, bytes(32)) for _ in range(3)][0].result()", folder=folder
         )
         started = pids_in(pids, 2)
         running.kill()
@@ -200,7 +202,7 @@ class Workers:
         candidate = {"do": "sleep", "seconds": FOR_EVER, "file": str(pids)}
         wait = f"""
     try:
-        [executor.submit(perform, {candidate!r}, bytes(32)) for _ in range(3)][0].result()
+        [executor.submit(run_trial, {candidate!r}, bytes(32)) for _ in range(3)][0].result()
     except KeyboardInterrupt:
         print("interrupted")
 """
@@ -222,7 +224,9 @@ class Workers:
         executor, _ = self.lose_one(engine, tmp_path)
         executor.shutdown()
         with contextlib.closing(Closed(engine.open(work()))) as opened:
-            assert opened.executor.submit(run_trial, {"do": "draw"}, SEEDS[0]).result(PATIENCE) == run_trial(work(), {"do": "draw"}, SEEDS[0])
+            assert opened.executor.submit(run_trial, {"do": "draw"}, SEEDS[0]).result(PATIENCE) == run_trial(
+                work(), {"do": "draw"}, SEEDS[0]
+            )
 
 
 class LosesTrials:
@@ -278,13 +282,13 @@ import sys
 sys.path[:0] = {path!r}
 from engines_suite import everything
 from privselect.tuning.executors import read_engine
-from privselect.tuning.trial import Work, perform
+from privselect.tuning.trial import TrialSetup, run_trial
 
 seen = [1, 2]
 
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO)
-    executor = read_engine({engine!r}, {workers}).open(Work({objective}, 10.0))
+    executor = read_engine({engine!r}, {workers}).open(TrialSetup({objective}, 10.0))
     {body}
     executor.shutdown()
 """

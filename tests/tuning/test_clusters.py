@@ -11,7 +11,7 @@ from engines_suite import PATIENCE, SEEDS, Closed, Conformance, LosesTrials, Wor
 from privselect.errors import ParameterError
 from privselect.tuning.executors import read_engine
 from privselect.tuning.executors.dask import Dask
-from privselect.tuning.executors.ray import Ray, _own
+from privselect.tuning.executors.ray import Ray, _own_cluster
 from privselect.tuning.trial import run_trial
 
 pytestmark = pytest.mark.engines
@@ -84,7 +84,7 @@ class TestOwnRay:
 
     def test_a_ray_of_the_user_is_used_and_left(self, engine):
         ray = pytest.importorskip("ray")
-        with _own(2):
+        with _own_cluster(2):
             for _ in range(2):
                 with contextlib.closing(Closed(engine.open(work()))) as opened:
                     assert opened.executor.submit(run_trial, {"do": "draw"}, SEEDS[0]).result(PATIENCE) == run_trial(

@@ -9,14 +9,13 @@ from pathlib import Path
 
 import pytest
 from engines_suite import PATIENCE, SEEDS, Closed, Conformance, LosesTrials, Workers, run_script, work
+from loky import cpu_count
 
 from privselect.errors import MissingExtraError, ParameterError
-from privselect.tuning.executors import read_engine
+from privselect.tuning.executors import Serial, read_engine
 from privselect.tuning.executors.dask import Dask
 from privselect.tuning.executors.processes import Processes
 from privselect.tuning.executors.ray import Ray
-from privselect.tuning.executors import Serial
-from privselect.tuning.executors.worker_setup import usable_cores
 from privselect.tuning.trial import TrialSetup, run_trial
 
 
@@ -62,7 +61,7 @@ class TestProcesses(Conformance, Workers, LosesTrials):
         assert (ran.stdout, ran.stderr, ran.returncode) == ("", "", 0)
 
     def test_by_default_one_worker_for_each_usable_core(self):
-        assert Processes().workers == usable_cores() <= (os.cpu_count() or 1)
+        assert Processes().workers == cpu_count() <= (os.cpu_count() or 1)
         assert read_engine("processes") == Processes()
         assert read_engine("processes", 3) == Processes(3)
 

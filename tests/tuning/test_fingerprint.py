@@ -13,8 +13,8 @@ import pytest
 
 import privselect as ps
 from privselect.errors import ParameterError
+from privselect.tuning.fingerprint import fingerprint, objective_content
 from privselect.tuning.trial_mechanism import leaks_at_most
-from privselect.tuning.fingerprint import objective_content, fingerprint
 
 KEY = bytes(32)
 ARRAY = np.arange(24.0).reshape(4, 6)
@@ -125,7 +125,7 @@ def test_another_process_finds_the_same(hashes):
 
 
 def test_data_of_an_unknown_kind_is_refused_without_being_shown():
-    with pytest.raises(ParameterError, match="`data` must be arrays") as caught:
+    with pytest.raises(ParameterError, match="`data` must consist of arrays") as caught:
         fingerprint(lambda: "canary", KEY)
     assert "canary" not in str(caught.value)
 
@@ -201,5 +201,5 @@ def test_attributes_that_are_no_fields_count():
 
 
 def test_a_path_is_not_data():
-    with pytest.raises(ParameterError, match="`data` must be the data itself, not the path of a file"):
+    with pytest.raises(ParameterError, match="`data` must be the data itself, got the path of a file"):
         fingerprint({"train": Path("records.csv")}, KEY)

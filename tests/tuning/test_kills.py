@@ -19,8 +19,7 @@ from pathlib import Path
 import pytest
 
 import privselect as ps
-from privselect.tuning.randomness import derive_key
-from privselect.tuning.randomness import Randomness
+from privselect.tuning.randomness import Randomness, derive_key
 from privselect.tuning.runner import RunDraws
 from privselect.tuning.space import Space
 
@@ -31,10 +30,10 @@ FILES = ["certificate.json", "model.npz", "plan.json", "release.json"]
 AIMED = {
     "open_run": 50,
     "begin": 40,
-    "bind": 15,
-    "record": 700,
+    "set_fingerprint": 15,
+    "record_trial": 700,
     "release": 90,
-    "write_folder": 60,
+    "write_release": 60,
     "destroy_secrets": 70,
 }
 MOST_KILLS_OF_A_RUN = 8
@@ -169,7 +168,7 @@ class Watched:
         assert len(list((self.folder / LEDGERS).iterdir())) == 1  # nor a journal
         # A run that is over is over.
         assert self.conductor.child(self.folder, self.executor)["code"] == 3
-        assert "was run and released before" in (self.folder / "refused").read_text()
+        assert "was already run and released" in (self.folder / "refused").read_text()
         assert tree_of(self.folder / "released") == self.expected
 
 
@@ -205,8 +204,8 @@ def test_a_run_that_is_killed_three_times_releases_the_same(conductor, uninterru
     expected, seconds = uninterrupted
     run = Watched(conductor, executor, tmp_path / "run", expected)
     run.child(after=seconds / 2)
-    run.child(within="record", line=170)
-    run.child(within="write_folder", line=9)
+    run.child(within="record_trial", line=170)
+    run.child(within="write_release", line=9)
     assert run.kills == 3
     assert run.known is not None
     run.finish()

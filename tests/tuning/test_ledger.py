@@ -15,7 +15,7 @@ import pytest
 
 from privselect.errors import LedgerError
 from privselect.tuning import ledger as module
-from privselect.tuning.ledger import RunRecord, Ledger
+from privselect.tuning.ledger import Ledger, RunRecord
 from privselect.tuning.randomness import DERIVATION_VERSION
 from privselect.tuning.trial import Outcome
 
@@ -24,7 +24,7 @@ FINGERPRINT = bytes(range(32, 64))
 CERTIFICATE = '{"certificate": "' + 5000 * "x" + '"}'
 
 
-def run_record(trials=1009, secret=SECRET):
+def new_record(trials=1009, secret=SECRET):
     return RunRecord("sha256:" + 64 * "a", CERTIFICATE, "somewhere/out", secret, trials, None, released=False)
 
 
@@ -66,7 +66,7 @@ def test_the_folder_the_file_and_its_journal_are_open_to_their_owner_alone(path,
     before = os.umask(umask)
     try:
         ledger = Ledger.open(path)
-        ledger.begin(begun())
+        ledger.begin(new_record())
         ledger.record_trial(0, Outcome(0.5, b"a"), b"m")
         assert mode_of(path.parent) == 0o700
         assert {mode_of(file) for file in path.parent.iterdir()} == {0o600}
@@ -90,18 +90,18 @@ def test_a_folder_or_a_file_that_others_can_read_is_refused(path):
 
 
 def test_a_second_coordinator_is_refused_until_the_first_lets_go(path, ledger):
-    ledger.begin(begun())
-    with pytest.raises(LedgerError, match="another coordinator"):
+    ledger.begin(new_record())
+    with pytest.raises(LedgerError, match="another process is running this plan"):
         Ledger.open(path)
     ledger.record_trial(0, Outcome(0.5, b"a"), b"m")
-    assert "another coordinator" in opened_elsewhere(path)
+    assert "another process is running this plan" in opened_elsewhere(path)
     ledger.close()
     assert opened_elsewhere(path) == "opened"
 
 
 def test_a_second_coordinator_is_refused_before_a_run_is_begun(path, ledger):
     assert not ledger.exists()
-    assert "another coordinator" in opened_elsewhere(path)
+    assert "another process is running this plan" in opened_elsewhere(path)
 
 
 def opened_elsewhere(path):
@@ -116,13 +116,13 @@ def opened_elsewhere(path):
 def test_a_run_is_what_was_begun_also_after_opening_again(path):
     ledger = Ledger.open(path)
     assert ledger.run_record() is None
-    ledger.begin(begun())
+    ledger.begin(new_record())
     ledger.set_fingerprint(FINGERPRINT)
     ledger.record_trial(1, Outcome(0.5, b"artifact"), b"m")
     ledger.close()
     ledger = Ledger.open(path)
     found = ledger.run_record()
-    assert (found.plan, found.certificate, found.target) == (begun().plan, CERTIFICATE, "somewhere/out")
+    assert (found.plan, found.certificate, found.target) == (new_record().plan, CERTIFICATE, "somewhere/out")
     assert (found.secret, found.trials, found.fingerprint, found.released) == (SECRET, 1009, FINGERPRINT, False)
     assert list(ledger.missing_slots(4)) == [0, 2, 3]
     ledger.record_trial(2, Outcome(0.4, b"worse"), b"z")
@@ -132,42 +132,42 @@ def test_a_run_is_what_was_begun_also_after_opening_again(path):
 
 
 def test_a_run_is_begun_once(either):
-    either.begin(begun())
+    either.begin(new_record())
     with pytest.raises(LedgerError):
-        either.begin(begun(trials=3, secret=bytes(32)))
+        either.begin(new_record(trials=3, secret=bytes(32)))
     assert either.run_record().trials == 1009
     assert either.run_record().secret == SECRET
 
 
 def test_the_first_result_of_a_slot_counts(either):
-    either.begin(begun())
-    either.record(0, Outcome(0.25, b"first"), b"m")
-    either.record(0, Outcome(0.75, b"second"), b"m")
-    either.record(1, None, b"m")
-    either.record(1, Outcome(0.75, b"third"), b"m")
+    either.begin(new_record())
+    either.record_trial(0, Outcome(0.25, b"first"), b"m")
+    either.record_trial(0, Outcome(0.75, b"second"), b"m")
+    either.record_trial(1, None, b"m")
+    either.record_trial(1, Outcome(0.75, b"third"), b"m")
     assert either.best().artifact == b"first"
-    assert list(either.missing(3)) == [2]
+    assert list(either.missing_slots(3)) == [2]
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0), (0, 2, 1)])
 def test_ties_are_broken_by_the_mark_and_not_by_arrival(either, order):
-    either.begin(begun())
+    either.begin(new_record())
     marks = (b"\x01", b"\xff", b"\x7f")
     for slot in order:
-        either.record(slot, Outcome(0.5, b"a%d" % slot), marks[slot])
+        either.record_trial(slot, Outcome(0.5, b"a%d" % slot), marks[slot])
     assert either.best().slot == 1
 
 
 def test_without_trials_or_with_failures_alone_there_is_no_best(either):
-    either.begin(begun(trials=0))
+    either.begin(new_record(trials=0))
     assert either.run_record().trials == 0
     assert either.best() is None
-    either.record(0, None, b"m")
+    either.record_trial(0, None, b"m")
     assert either.best() is None
 
 
 def test_no_score_that_lost_is_in_any_file_after_any_step(path, ledger):
-    ledger.begin(begun())
+    ledger.begin(new_record())
     rng = random.Random(5)  # noqa: S311
     lost, best = [], None
     for slot in range(60):
@@ -188,7 +188,7 @@ def test_no_score_that_lost_is_in_any_file_after_any_step(path, ledger):
 
 
 def test_after_the_release_no_file_holds_a_secret(path, ledger):
-    ledger.begin(begun())
+    ledger.begin(new_record())
     ledger.set_fingerprint(FINGERPRINT)
     rng = random.Random(6)  # noqa: S311
     outcomes = [Outcome(rng.random(), rng.randbytes(6000)) for _ in range(300)]
@@ -205,12 +205,12 @@ def test_after_the_release_no_file_holds_a_secret(path, ledger):
         assert mark not in content
         assert outcome.artifact[:16] not in content
     found = ledger.run_record()
-    assert (found.released, found.plan, found.secret, found.trials, found.fingerprint) == (True, begun().plan, b"", 0, None)
+    assert (found.released, found.plan, found.secret, found.trials, found.fingerprint) == (True, new_record().plan, b"", 0, None)
     assert ledger.best() is None
     ledger.close()
     assert path.read_bytes() == content
     rows = rows_of(path)
-    assert rows["run"] == [(1, begun().plan, CERTIFICATE, "somewhere/out", DERIVATION_VERSION, None, None, None, 1)]
+    assert rows["run"] == [(1, new_record().plan, CERTIFICATE, "somewhere/out", DERIVATION_VERSION, None, None, None, 1)]
     assert rows["done"] == rows["best"] == []
 
 
@@ -226,7 +226,7 @@ def test_what_the_release_leaves_is_the_same_to_the_byte_whatever_was_run(tmp_pa
     for trials, opened in ((0, 1), (1, 1), (40, 1), (40, 7), (400, 3)):
         path = tmp_path / f"{trials}-{opened}" / "plan-1.sqlite"
         ledger = Ledger.open(path)
-        ledger.begin(begun(trials, os.urandom(32)))
+        ledger.begin(new_record(trials, os.urandom(32)))
         ledger.set_fingerprint(os.urandom(32))
         for slot in range(trials):
             if slot % 5 == 0 and opened > slot // 5 + 1:
@@ -242,7 +242,7 @@ def test_what_the_release_leaves_is_the_same_to_the_byte_whatever_was_run(tmp_pa
 
 def test_what_a_kill_left_in_the_journal_goes_too(path):
     ledger = Ledger.open(path)
-    ledger.begin(begun())
+    ledger.begin(new_record())
     ledger.set_fingerprint(FINGERPRINT)
     left = everything_in(path.parent)
     ledger.close()
@@ -258,7 +258,7 @@ def test_what_a_kill_left_in_the_journal_goes_too(path):
 
 
 def test_the_old_file_is_overwritten_not_only_unnamed(path, ledger):
-    ledger.begin(begun())
+    ledger.begin(new_record())
     ledger.record_trial(0, Outcome(0.123456789, b"artifact" * 2000), b"m")
     kept = path.parent / "kept"
     kept.hardlink_to(path)
@@ -266,10 +266,10 @@ def test_the_old_file_is_overwritten_not_only_unnamed(path, ledger):
     assert set(kept.read_bytes()) == {0}
 
 
-@pytest.mark.parametrize("stop", ["_create_private", "_connected", "_create", "sync_folder", "_overwrite"])
+@pytest.mark.parametrize("stop", ["_create_private", "_connect", "_create", "sync_folder", "_overwrite"])
 def test_a_failure_while_secrets_are_destroyed_leaves_the_run_or_its_tombstone(path, monkeypatch, stop):
     ledger = Ledger.open(path)
-    ledger.begin(begun())
+    ledger.begin(new_record())
     ledger.record_trial(0, Outcome(0.5, b"artifact"), b"m")
 
     def full(*_):
@@ -299,7 +299,7 @@ def test_nothing_is_written_to_folders_for_temporary_files(path, monkeypatch, tm
     monkeypatch.setattr(tempfile, "tempdir", None)
     before = elsewhere.stat().st_mtime_ns  # changes with every name in it, also one that is gone again
     ledger = Ledger.open(path)
-    ledger.begin(begun())
+    ledger.begin(new_record())
     for slot in range(200):
         ledger.record_trial(slot, Outcome(slot + 0.5, bytes(20_000)), b"m")
     ledger.destroy_secrets()
@@ -311,7 +311,7 @@ def test_nothing_is_written_to_folders_for_temporary_files(path, monkeypatch, tm
 @pytest.mark.parametrize("trials", [0, 3])
 def test_no_journal_is_left_by_an_orderly_end(path, trials):
     ledger = Ledger.open(path)
-    ledger.begin(begun())
+    ledger.begin(new_record())
     for slot in range(trials):
         ledger.record_trial(slot, Outcome(slot + 0.5, b"a"), b"m")
     ledger.close()
@@ -326,7 +326,7 @@ def test_an_empty_file_and_one_left_before_the_run_began_are_fresh(path):
     left = path.with_name("copy-1.sqlite")
     shutil.copy(path, left)  # as a kill would leave it
     for opened in (ledger, Ledger.open(left)):
-        opened.begin(begun())
+        opened.begin(new_record())
         assert opened.run_record().trials == 1009
         opened.close()
 
@@ -358,7 +358,7 @@ def make_write_ahead(path):
 def make_ledger(path, change="", trials=2000):
     path.unlink()
     ledger = Ledger.open(path)
-    ledger.begin(begun())
+    ledger.begin(new_record())
     with ledger._transaction():
         ledger._connection.executemany("INSERT INTO done VALUES (?)", [(slot,) for slot in range(trials)])
     ledger.close()
@@ -384,15 +384,15 @@ def make_scrambled(path):
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (make_text, "is no ledger of privselect; nothing in it was changed"),
-        (make_other_database, "is no ledger of privselect; nothing in it was changed"),
-        (make_write_ahead, "is no ledger of privselect; nothing in it was changed"),
+        (make_text, "is not a ledger of privselect; nothing in it was changed"),
+        (make_other_database, "is not a ledger of privselect; nothing in it was changed"),
+        (make_write_ahead, "is not a ledger of privselect; nothing in it was changed"),
         (make_truncated, "is damaged; nothing in it was changed"),
         (make_scrambled, "is damaged; nothing in it was changed"),
-        (lambda path: make_ledger(path, "PRAGMA user_version = 2"), "is of format 2, this privselect reads format 1"),
-        (lambda path: make_ledger(path, "PRAGMA application_id = 1"), "is no ledger of privselect; nothing in it was changed"),
-        (lambda path: make_ledger(path, "UPDATE run SET derivation = derivation + 1"), "was begun by another version of privselect"),
-        (lambda path: make_ledger(path, "DELETE FROM run"), "is damaged: it holds no run"),
+        (lambda path: make_ledger(path, "PRAGMA user_version = 2"), "has format 2; this version of privselect reads format 1"),
+        (lambda path: make_ledger(path, "PRAGMA application_id = 1"), "is not a ledger of privselect; nothing in it was changed"),
+        (lambda path: make_ledger(path, "UPDATE run SET derivation = derivation + 1"), "was started by another version of privselect"),
+        (lambda path: make_ledger(path, "DELETE FROM run"), "is damaged: it contains no run"),
     ],
     ids=["text", "database", "write-ahead", "truncated", "scrambled", "format", "application", "derivation", "empty"],
 )
@@ -420,7 +420,7 @@ def opened_and_asked(path):
 
 
 def test_a_tombstone_of_another_version_is_a_tombstone(path, ledger):
-    ledger.begin(begun())
+    ledger.begin(new_record())
     ledger.destroy_secrets()
     ledger.close()
     connection = sqlite3.connect(path)
@@ -434,13 +434,13 @@ def test_a_tombstone_of_another_version_is_a_tombstone(path, ledger):
 
 @pytest.mark.parametrize("place", ["/dev/null/ledger/a-1.sqlite", "/proc/none/a-1.sqlite"])
 def test_a_place_that_cannot_be_written_is_refused_in_one_sentence(place):
-    with pytest.raises(LedgerError, match="must be a file that can be written") as caught:
+    with pytest.raises(LedgerError, match="must be a writable file") as caught:
         Ledger.open(Path(place))
     assert "\n" not in str(caught.value)
 
 
 def test_representations_tell_nothing(either):
-    either.begin(begun())
-    either.record(0, Outcome(0.123456789, b"artifact"), b"mark")
+    either.begin(new_record())
+    either.record_trial(0, Outcome(0.123456789, b"artifact"), b"mark")
     told = repr(either) + repr(either.run_record()) + repr(either.best()) + repr(Outcome(0.123456789, b"artifact"))
     assert not [secret for secret in ("1009", "0.1234", "artifact", "mark'", "xxx", str(SECRET)) if secret in told]

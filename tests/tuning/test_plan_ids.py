@@ -26,8 +26,13 @@ IDS = {
     "demo_trial",
     "opacus_trial",
     "optuna_objective",
+    "sklearn_at_least_declared",
     "sklearn_correct",
+    "sklearn_declared_mechanism",
+    "sklearn_more_than_fit",
+    "sklearn_pickle",
     "sklearn_trial",
+    "sklearn_with_count_noise",
 }
 
 

@@ -10,9 +10,7 @@ import pytest
 from scipy import stats
 
 from privselect.errors import ParameterError
-from privselect.tuning.randomness import seeded_globals
-from privselect.tuning.randomness import Stream, derive_key
-from privselect.tuning.randomness import Randomness
+from privselect.tuning.randomness import Randomness, Stream, derive_key, seeded_globals
 
 SEED = bytes(range(32))
 FALSE_ALARM = 1e-6  # of each statistical test here; the seeds are fixed, so that a run that passed passes again

@@ -6,10 +6,9 @@ from concurrent.futures import Future
 import pytest
 
 from privselect.errors import AbortedError, ParameterError
-from privselect.tuning.executors import Engine
-from privselect.tuning.executors import Serial
-from privselect.tuning.ledger import RunRecord, Ledger
-from privselect.tuning.runner import RunnerOptions, RunDraws, Runner
+from privselect.tuning.executors import Engine, Serial
+from privselect.tuning.ledger import Ledger, RunRecord
+from privselect.tuning.runner import RunDraws, Runner, RunnerOptions
 from privselect.tuning.space import Space, Uniform
 from privselect.tuning.trial import TrialSetup
 
@@ -48,7 +47,9 @@ def run(engine, trials, losses=3):
     ledger, secret = Ledger.in_memory(), os.urandom(32)
     ledger.begin(RunRecord("sha256:" + 64 * "0", "{}", None, secret, trials, None, released=False))
     conduct = RunnerOptions(engine, losses=losses)
-    return Runner(ledger, RunDraws(secret, trials, Space({"x": Uniform(0, 1)})), conduct).run(TrialSetup(lambda c, _d, _r: (c["x"], None), None))
+    return Runner(ledger, RunDraws(secret, trials, Space({"x": Uniform(0, 1)})), conduct).run(
+        TrialSetup(lambda c, _d, _r: (c["x"], None), None)
+    )
 
 
 @pytest.mark.parametrize("trials", [0, 1, 7])
@@ -67,7 +68,7 @@ def test_another_one_for_each_loss():
 
 def test_a_trial_that_loses_its_worker_too_often_ends_the_run():
     engine = Counting(lose=range(2, 100))
-    with pytest.raises(AbortedError, match="more than 2 times for one trial; nothing is released"):
+    with pytest.raises(AbortedError, match="one trial lost its worker more than 2 times; nothing is released"):
         run(engine, 7, losses=2)
     assert engine.opened == engine.closed
 

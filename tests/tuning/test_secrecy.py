@@ -17,10 +17,9 @@ import pytest
 import privselect as ps
 from privselect.errors import AbortedError, LedgerError
 from privselect.tuning.executors import Serial
-from privselect.tuning.ledger import RunRecord, Best, Ledger
-from privselect.tuning.randomness import Stream
-from privselect.tuning.randomness import Randomness
-from privselect.tuning.runner import RunnerOptions, RunDraws, Runner
+from privselect.tuning.ledger import Best, Ledger, RunRecord
+from privselect.tuning.randomness import Randomness, Stream
+from privselect.tuning.runner import RunDraws, Runner, RunnerOptions
 from privselect.tuning.space import Space, Suggest
 from privselect.tuning.trial import Outcome, TrialSetup, run_trial
 from run_apart import run_apart
@@ -216,7 +215,7 @@ def test_representations_tell_nothing_secret():
     work = TrialSetup(len, np.array([4711]))
     runner = Runner(ledger, drawn, RunnerOptions(Serial()))
     told = [drawn, randomness, suggest, outcome, future, begun, Best(1009, 0.4711, SECRET, b"4711"), work, runner, ledger, Stream(SECRET)]
-    told += [randomness.stream(), RunnerOptions(Serial(), ends=1.0), ps.NoisyCount(len, sigma=2.0, holdout=[4711])]
+    told += [randomness.stream(), RunnerOptions(Serial(), stop_at=1.0), ps.NoisyCount(len, sigma=2.0, holdout=[4711])]
     for thing in told:
         for text in (repr(thing), str(thing), f"{thing}", repr([thing]), repr({"a": (thing,)})):
             assert not [secret for secret in ("1009", "4711", "\\x64", "defghi", SECRET.hex()) if secret in text]
@@ -228,7 +227,7 @@ class Broken(Ledger):
     def record_trial(self, slot, outcome, mark):
         if slot == 2:
             raise RuntimeError("unexpected")
-        super().record(slot, outcome, mark)
+        super().record_trial(slot, outcome, mark)
 
 
 def test_an_unexpected_error_of_the_runner_shows_neither_k_nor_scores():

@@ -143,7 +143,7 @@ def test_every_candidate_of_a_finite_space_is_listed_with_its_chance():
         (lambda: ps.Choice([1, 2], ["1e9", 1]), "a weight must be a positive number or fraction"),
         (lambda: ps.Choice([1, 2], [float("inf"), 1]), "`weight` must be a finite number"),
         (lambda: Space({}), "`space` must have at least one hyperparameter"),
-        (lambda: Space(3), "`space` must be a table of distributions or a function"),
+        (lambda: Space(3), "`space` must be a dict of distributions or a function"),
         (lambda: Space({"a": 3}), "`a` of the space must be Uniform, LogUniform, Integer or Choice"),
         (lambda: Space({"a b": ps.Integer(1, 2)}), "a hyperparameter's name must be an identifier"),
         (lambda: Space({3: ps.Integer(1, 2)}), "a hyperparameter's name must be an identifier"),

@@ -16,15 +16,17 @@ from scipy import stats
 
 import privselect as ps
 from privselect.errors import AbortedError, LedgerError, ParameterError
-from privselect.tuning import release
-from privselect.tuning import tune as module
-from privselect.tuning.ledger import RunRecord, Ledger
+from privselect.tuning import release as release_module
+from privselect.tuning import tuning_run as module
+from privselect.tuning.executors import read_engine
+from privselect.tuning.ledger import Ledger, RunRecord
 from privselect.tuning.randomness import Stream, derive_key
-from privselect.tuning.run_spec import trial_mechanism
-from privselect.tuning.runner import RunnerOptions, RunDraws, Runner
+from privselect.tuning.runner import RunDraws, Runner, RunnerOptions
 from privselect.tuning.space import Space
 from privselect.tuning.trial import Outcome, TrialSetup, run_trial
+from privselect.tuning.trial_mechanism import trial_mechanism
 from privselect.tuning.tune import configure_run
+from privselect.tuning.tuning_run import seeded_secret
 
 DATA = {"x": np.arange(20.0), "id": np.arange(20)}
 SPACE = {"depth": ps.Choice([1, 2, 3])}
@@ -117,7 +119,7 @@ def test_certificate_then_k_then_data_then_trials(monkeypatch):
         fallback=None,
         export="arrays",
         declared=None,
-        engine=module.read_engine("serial"),
+        engine=read_engine("serial"),
         mechanism_of=None,
         ledger=None,
         insecure_seed=3,
@@ -138,7 +140,7 @@ def test_the_best_of_exactly_k_trials_is_released(tuned):
     for seed in range(12):
         scores.clear()
         release = tuned(trial, insecure_seed=seed, ledger=None)
-        assert len(scores) == ps.Poisson(mean=5).sample(Stream(derive_key(module._seeded(seed, 1), "count")))
+        assert len(scores) == ps.Poisson(mean=5).sample(Stream(derive_key(seeded_secret(seed, 1), "count")))
         assert release.score == max(scores, default=None)
 
 
@@ -161,9 +163,9 @@ def test_ties_are_won_by_every_slot_alike():
     winners = Counter()
     for seed in range(400):
         ledger = Ledger.in_memory()
-        secret = module._seeded(seed, 1)
+        secret = seeded_secret(seed, 1)
         ledger.begin(RunRecord("p", "c", None, secret, 4, None, released=False))
-        best = Runner(ledger, RunDraws(secret, 4, Space(SPACE)), RunnerOptions(module.read_engine("serial"))).run(TrialSetup(equal, None))
+        best = Runner(ledger, RunDraws(secret, 4, Space(SPACE)), RunnerOptions(read_engine("serial"))).run(TrialSetup(equal, None))
         winners[best.slot] += 1
     assert stats.chisquare([winners[slot] for slot in range(4)]).pvalue > FALSE_ALARM
 
@@ -175,7 +177,7 @@ def equal(*_):
 @pytest.mark.parametrize("trials", [0, 1, 3])
 def test_an_executor_is_opened_once_whatever_k_is_and_closed_as_often(trials, monkeypatch):
     events = []
-    serial = module.read_engine("serial")
+    serial = read_engine("serial")
     opened = type(serial).open
 
     def watched(engine, work):
@@ -230,14 +232,14 @@ def interrupt(tuned, **given):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"data": {**DATA, "x": np.arange(20.0) + (np.arange(20) == 7)}}, "the data, or the objective, is not what the run was begun with"),
-        ({"data": None}, "whose `data` was not given cannot be resumed"),
+        ({"data": {**DATA, "x": np.arange(20.0) + (np.arange(20) == 7)}}, "the data or the objective has changed since it started"),
+        ({"data": None}, "it was started without `data`, so the data cannot be checked"),
         ({"delta": 1e-7}, "another budget"),
         ({"epsilon": 3.0}, "another budget"),
         ({"declared": ps.Declared(unit="one household")}, "another budget or declaration"),
-        ({"out": "elsewhere"}, "was begun for the folder"),
-        ({"seed_bits": 32}, "other conditions"),
-        ({"losses": 9}, "other conditions"),
+        ({"out": "elsewhere"}, "its `out` folder is"),
+        ({"seed_bits": 32}, "states other options"),
+        ({"losses": 9}, "states other options"),
     ],
 )
 def test_a_run_is_not_resumed_under_other_conditions(tuned, tmp_path, change, said):
@@ -253,7 +255,7 @@ def test_a_run_is_not_resumed_under_other_conditions(tuned, tmp_path, change, sa
 def test_constant_work_cannot_be_given_up_on_resume(tuned):
     given = {"count": ps.Poisson(mean=5, cap=12)}
     interrupt(tuned, constant_work=True, **given)
-    with pytest.raises(LedgerError, match="other conditions"):
+    with pytest.raises(LedgerError, match="states other options"):
         tuned(Interrupted(-1), **given)
     tuned(Interrupted(-1), constant_work=True, **given)
 
@@ -268,7 +270,7 @@ def test_a_run_begun_without_data_is_not_resumed_with_data(tuned):
     calls = []
     with pytest.raises(KeyboardInterrupt):
         tuned(trial, data=None)
-    with pytest.raises(LedgerError, match="not what the run was begun with"):
+    with pytest.raises(LedgerError, match="has changed since it started"):
         tuned(trial)
 
 
@@ -290,13 +292,13 @@ def test_files_beside_the_ledgers_do_not_stop_a_run(tuned, tmp_path):
 
 def test_a_second_run_must_be_asked_for_and_stands_in_the_certificate(tuned, tmp_path):
     assert tuned().certificate.run.runs == 1
-    with pytest.raises(LedgerError, match="was run and released before"):
+    with pytest.raises(LedgerError, match="was already run and released"):
         tuned()
     # Nor does a file that a killed second coordinator left give leave for a second run.
     (first,) = (tmp_path / "ledgers").iterdir()
     second = first.with_name(first.name.replace("-1.", "-2."))
     os.close(os.open(second, os.O_CREAT | os.O_WRONLY, 0o600))
-    with pytest.raises(LedgerError, match="was run and released before"):
+    with pytest.raises(LedgerError, match="was already run and released"):
         tuned()
     assert tuned(again=True).certificate.run.runs == 2
     assert tuned(again=True).certificate.run.runs == 3
@@ -319,7 +321,7 @@ def test_a_deadline_releases_nothing_and_the_run_goes_on_later(tuned, tmp_path):
         time.sleep(0.1)
         return objective(candidate, data, randomness)
 
-    with pytest.raises(AbortedError, match="the time is over"):
+    with pytest.raises(AbortedError, match="missed its deadline"):
         tuned(slow, deadline=0.15, out=tmp_path / "out")
     assert [path.name for path in tmp_path.iterdir()] == ["ledgers"]
     assert tuned(slow, out=tmp_path / "out").out.exists()
@@ -335,7 +337,7 @@ def test_a_time_limit_is_a_failed_trial(tuned):
 
 
 def test_a_memory_limit_is_a_failed_trial():
-    work = TrialSetup(lambda *_: (1.0, np.ones(10**9)[0]), None, memory=2**29)
+    work = TrialSetup(lambda *_: (1.0, np.ones(10**9)[0]), None, memory_limit=2**29)
     reader, writer = os.pipe()
     process = os.fork()
     if process == 0:
@@ -360,7 +362,7 @@ def test_constant_work_runs_the_largest_k_and_the_winner_is_among_the_first_k(tu
 
         release = tuned(trial, count=law, constant_work=True, insecure_seed=seed, ledger=None)
         scores = [float(line) for line in calls.read_text().split()]
-        drawn = law.sample(Stream(derive_key(module._seeded(seed, 1), "count")))
+        drawn = law.sample(Stream(derive_key(seeded_secret(seed, 1), "count")))
         assert len(scores) == 9
         assert release.score == max(scores[:drawn], default=None)
 
@@ -370,7 +372,7 @@ def test_constant_work_runs_the_largest_k_and_the_winner_is_among_the_first_k(tu
     [
         ({"timeout": 0.1}, "a law of K with a largest K"),
         ({"count": ps.Poisson(mean=2, cap=4)}, "needs a `timeout`"),
-        ({"count": ps.Poisson(mean=2, cap=4), "timeout": 100.0}, "must be at least 464 seconds away"),
+        ({"count": ps.Poisson(mean=2, cap=4), "timeout": 100.0}, "must be at least 464 seconds from now"),
     ],
 )
 def test_a_time_of_release_that_is_not_certain_is_refused_before_the_draw(tuned, tmp_path, given, said):
@@ -380,13 +382,13 @@ def test_a_time_of_release_that_is_not_certain_is_refused_before_the_draw(tuned,
 
 
 def test_a_certain_time_of_release_is_kept_and_cannot_be_moved(tuned, tmp_path, monkeypatch):
-    monkeypatch.setattr(release, "_START", 1.0)
-    monkeypatch.setattr(release, "_BETWEEN", 0.0)
+    monkeypatch.setattr(release_module, "_STARTUP_SECONDS", 1.0)
+    monkeypatch.setattr(release_module, "_SECONDS_BETWEEN_TRIALS", 0.0)
     moment = datetime.now(UTC) + timedelta(seconds=2)
     given = {"count": ps.Poisson(mean=2, cap=4), "timeout": 0.1, "out": tmp_path / "out", "insecure_seed": 1}
     with pytest.raises(KeyboardInterrupt):
         tuned(Interrupted(1), release_at=moment, **given)
-    with pytest.raises(LedgerError, match="other conditions"):
+    with pytest.raises(LedgerError, match="states other options"):
         tuned(Interrupted(-1), release_at=moment + timedelta(seconds=5), **given)
     release = tuned(Interrupted(-1), release_at=moment, **given)
     assert datetime.now(UTC) >= moment
@@ -394,8 +396,8 @@ def test_a_certain_time_of_release_is_kept_and_cannot_be_moved(tuned, tmp_path, 
 
 
 def test_a_run_that_is_late_for_its_release_releases_nothing(tuned, tmp_path, monkeypatch):
-    monkeypatch.setattr(release, "_START", 0.05)
-    monkeypatch.setattr(release, "_BETWEEN", 0.0)
+    monkeypatch.setattr(release_module, "_STARTUP_SECONDS", 0.05)
+    monkeypatch.setattr(release_module, "_SECONDS_BETWEEN_TRIALS", 0.0)
 
     def load_slowly(candidate, data, randomness):
         time.sleep(0.4)
@@ -403,7 +405,7 @@ def test_a_run_that_is_late_for_its_release_releases_nothing(tuned, tmp_path, mo
 
     given = {"count": ps.Poisson(mean=3, cap=4), "timeout": 0.05, "insecure_seed": 1, "out": tmp_path / "out"}
     monkeypatch.setattr(module, "fingerprint", lambda *_: time.sleep(0.5) or bytes(32))
-    with pytest.raises(AbortedError, match="the time is over"):
+    with pytest.raises(AbortedError, match="missed its deadline"):
         tuned(load_slowly, release_at=datetime.now(UTC) + timedelta(seconds=0.4), **given)
     assert not (tmp_path / "out").exists()
 
@@ -421,7 +423,7 @@ def test_the_mechanism_of_a_finite_space_is_the_mixture_by_its_exact_weights():
 
 
 def test_a_function_of_the_candidate_is_no_mechanism_for_an_endless_space(tuned):
-    with pytest.raises(ParameterError, match="which are none, got one that asks for 'sigma'"):
+    with pytest.raises(ParameterError, match="\\(none\\), got one that uses 'sigma'"):
         tuned(space={"sigma": ps.Uniform(4, 8)}, mechanism=lambda candidate: ps.Gaussian(sigma=candidate["sigma"]))
 
 
@@ -434,9 +436,9 @@ def test_every_draw_is_checked_against_the_declared_mechanism_before_data_is_tou
         return ps.Gaussian(sigma=candidate["sigma"])
 
     release = tuned(space=space, trial=sigma_is_score, mechanism_of=of, ledger=None)
-    assert len(seen) == 200 + ps.Poisson(mean=5).sample(Stream(derive_key(module._seeded(3, 1), "count")))
+    assert len(seen) == 200 + ps.Poisson(mean=5).sample(Stream(derive_key(seeded_secret(3, 1), "count")))
     assert release.candidate["sigma"] in seen[200:]
-    with pytest.raises(ParameterError, match="is not certain to cover"):
+    with pytest.raises(ParameterError, match="may leak more than the declared"):
         tuned(space={"sigma": ps.Uniform(3, 8)}, trial=sigma_is_score, mechanism_of=of, ledger=None)
 
 
@@ -461,7 +463,7 @@ def test_a_draw_that_is_not_covered_aborts_before_data_is_loaded(tuned, monkeypa
         return ps.Gaussian(sigma=4 if next(looked) < 202 else 3)
 
     monkeypatch.setattr(module, "fingerprint", lambda *_: pytest.fail("data was touched"))
-    with pytest.raises(AbortedError, match="is not certain to cover"):
+    with pytest.raises(AbortedError, match="may leak more than the declared"):
         tuned(failing, mechanism_of=of, ledger=None, count=ps.Poisson(mean=30))
 
 
@@ -483,7 +485,7 @@ def test_a_mechanism_that_cannot_be_found_aborts_without_a_word_of_the_candidate
 
 
 def test_a_score_of_which_nothing_is_said_is_refused(tuned):
-    with pytest.raises(ParameterError, match="`score` must say how the score is private"):
+    with pytest.raises(ParameterError, match="`score` must state how the score is private"):
         tuned(score=None)
 
 
@@ -504,7 +506,7 @@ def right(artifact, holdout):
 def test_a_noisy_count_on_a_hold_out_has_the_noise_that_is_accounted():
     # 4000 draws in cells of the discrete Gaussian with sigma 2: a chi-square, false alarm 1e-6.
     score = ps.NoisyCount(right, sigma=2.0, holdout=DATA)
-    _, measured = score.parts(DATA, bytes(32))
+    _, measured = score.split(DATA, bytes(32))
     drawn = Counter(measured.score({"limit": 5.0}, Stream(derive_key(bytes(32), "test", number))) - 5 for number in range(4000))
     cells = np.arange(-5, 6)
     weights = np.exp(-np.square(np.arange(-60, 61)) / 8.0)
@@ -535,12 +537,12 @@ def test_a_record_more_changes_its_own_side_of_the_split_alone():
     score = ps.NoisyCount(right, sigma=4.0, fraction=Fraction(1, 4), ids="id")
     key = bytes(range(32))
     everyone = {"x": np.arange(200.0), "id": np.arange(200)}
-    training, measured = score.parts(everyone, key)
+    training, measured = score.split(everyone, key)
     assert not set(training["id"]) & set(measured.holdout["id"])
     assert sorted([*training["id"], *measured.holdout["id"]]) == list(range(200))
     for gone in range(0, 200, 9):
         fewer = {name: np.delete(column, gone) for name, column in everyone.items()}
-        less_training, less_measured = score.parts(fewer, key)
+        less_training, less_measured = score.split(fewer, key)
         assert set(training["id"]) - set(less_training["id"]) <= {gone}
         assert set(measured.holdout["id"]) - set(less_measured.holdout["id"]) <= {gone}
         assert len(less_training["id"]) + len(less_measured.holdout["id"]) == 199
@@ -551,11 +553,11 @@ def test_a_record_more_changes_its_own_side_of_the_split_alone():
 def test_data_smaller_than_the_split_is_refused():
     score = ps.NoisyCount(right, sigma=4.0, fraction=Fraction(1, 4), ids="id")
     with pytest.raises(ParameterError, match="enough records"):
-        score.parts({"x": np.arange(3.0), "id": np.arange(3)}, bytes(32))
+        score.split({"x": np.arange(3.0), "id": np.arange(3)}, bytes(32))
 
 
 def test_the_noise_of_a_score_is_none_that_the_objective_can_ask_for():
-    measured = ps.NoisyCount(right, sigma=50.0, holdout=DATA).parts(None, bytes(32))[1]
+    measured = ps.NoisyCount(right, sigma=50.0, holdout=DATA).split(None, bytes(32))[1]
     noise = ps.DiscreteGaussian(sigma=50.0)
     asked = []
 
@@ -576,7 +578,7 @@ def test_the_noise_of_a_score_is_none_that_the_objective_can_ask_for():
         ({"trial": 3}, "`objective` must be a function"),
         ({"count": 3}, "`count` must be a law of K"),
         ({"count": "gaussian(sigma=4)"}, "`count` must be a law of K"),
-        ({"mechanism": None}, "`mechanism` must say what one trial leaks"),
+        ({"mechanism": None}, "`mechanism` is required: the objective does not state"),
         ({"mechanism": "geometric(mean=3)"}, "`mechanism` must be a mechanism"),
         ({"executor": "threads"}, "`executor` must be one of"),
         ({"export": "pickle"}, "`export` must be one of"),
@@ -588,8 +590,8 @@ def test_the_noise_of_a_score_is_none_that_the_objective_can_ask_for():
         ({"insecure_seed": -1}, "`insecure_seed` must be"),
         ({"insecure_seed": 2**256}, "`insecure_seed` must be"),
         ({"seed_bits": 129}, "`seed_bits` must be"),
-        ({"release_at": "tomorrow"}, "`release_at` must be a time with its zone"),
-        ({"release_at": datetime(2030, 1, 1)}, "`release_at` must be a time with its zone"),  # noqa: DTZ001
+        ({"release_at": "tomorrow"}, "`release_at` must be a time with a time zone"),
+        ({"release_at": datetime(2030, 1, 1)}, "`release_at` must be a time with a time zone"),  # noqa: DTZ001
         ({"out": 3}, "`out` must be the path of a folder"),
     ],
 )
@@ -644,7 +646,7 @@ def test_a_full_disk_at_the_release_leaves_nothing_half_written_and_a_run_to_res
 def test_the_curators_view_warns_and_counts(tuned, capsys):
     tuned(curator=True, ledger=None)
     told = capsys.readouterr().err.splitlines()
-    assert told[0].startswith("warning: the curator's view")
+    assert told[0].startswith("warning: curator view")
     assert told[-1] == f"trial {len(told) - 1} of {len(told) - 1}"
 
 

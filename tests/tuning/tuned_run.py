@@ -18,7 +18,7 @@ import privselect as ps
 from privselect.counts import Count
 from privselect.errors import PrivselectError
 from privselect.tuning import ledger as ledger_module
-from privselect.tuning import tune as tune_module
+from privselect.tuning import tuning_run as run_module
 from privselect.tuning.ledger import Ledger
 
 LAW = ps.Geometric(mean=30)
@@ -86,14 +86,14 @@ def spied_draws(folder):
 
 
 AIMED = {
-    "open_run": (tune_module, "open_run"),
+    "open_run": (run_module, "open_run"),
     "begin": (Ledger, "begin"),
-    "bind": (Ledger, "bind"),
-    "record": (Ledger, "record"),
-    "release": (tune_module.TuningRun, "_release"),
-    "write_folder": (tune_module, "write_folder"),
+    "set_fingerprint": (Ledger, "set_fingerprint"),
+    "record_trial": (Ledger, "record_trial"),
+    "release": (run_module.TuningRun, "_release"),
+    "write_release": (run_module, "write_release"),
     "destroy_secrets": (Ledger, "destroy_secrets"),
-    "replace": (ledger_module, "_replace"),
+    "replace": (ledger_module, "_replace_with_tombstone"),
     "overwrite": (ledger_module, "_overwrite"),
 }
 

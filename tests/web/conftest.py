@@ -16,7 +16,7 @@ DPSGD = "dpsgd(noise_multiplier={}, sampling_probability=1024/60000, steps=600)"
 
 
 def started(*options, before=""):
-    """The process of a server; ``before`` is Python that runs in it first."""
+    """Start the process of a server; ``before`` is Python code that runs in it first."""
     path = os.pathsep.join([str(Path(privselect.__file__).parent.parent), os.environ.get("PYTHONPATH", "")])
     code = f"{before}\nfrom privselect.cli import main; main()"
     return subprocess.Popen(
@@ -25,12 +25,12 @@ def started(*options, before=""):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        start_new_session=True,  # so that Ctrl-C can be sent to all of its processes, as a terminal does
+        start_new_session=True,  # a process group for Ctrl-C, as in a terminal
     )
 
 
 class Server:
-    """The process, its address and a client."""
+    """A server process, its URL and a client."""
 
     def __init__(self, *options, before=""):
         self.process = started(*options, before=before)
@@ -44,11 +44,11 @@ class Server:
         return self.client.post(f"/api/{kind}", json=fields)
 
     def connect(self):
-        """A bare connection."""
+        """Open a raw connection."""
         return socket.create_connection((self.client.base_url.host, self.client.base_url.port), timeout=20)
 
     def end(self):
-        """Exit code and what was said on stderr."""
+        """Terminate the server and return its exit code and stderr."""
         self.client.close()
         if self.process.poll() is None:
             self.process.terminate()
@@ -58,7 +58,7 @@ class Server:
 
 @pytest.fixture(scope="session")
 def server():
-    """One for all tests that leave it alive."""
+    """Start one server for all tests that do not end it."""
     running = Server()
     yield running
     _, err = running.end()
@@ -67,7 +67,7 @@ def server():
 
 @pytest.fixture
 def own_server(request):
-    """One for a test that ends it, or that runs Python in it first."""
+    """Start a server for one test."""
     running = Server(before=getattr(request, "param", ""))
     yield running
     running.end()
@@ -75,7 +75,7 @@ def own_server(request):
 
 @pytest.fixture
 def starting():
-    """The process of one that is not ready yet."""
+    """Start the process of a server that is not ready yet."""
     with started() as process:
         yield process
         process.kill()

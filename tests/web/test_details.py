@@ -18,8 +18,8 @@ DPSGD = "dpsgd(noise_multiplier={}, sampling_probability=1024/60000, steps=600)"
 
 @pytest.fixture(scope="module")
 def settled():
-    asked = {"mechanism": DPSGD.format("?"), "count": "geometric(mean=30)", "epsilon": "1", "delta": "1e-5"}
-    return {**asked, "value": ask("answer", asked)["value"]}
+    fields = {"mechanism": DPSGD.format("?"), "count": "geometric(mean=30)", "epsilon": "1", "delta": "1e-5"}
+    return {**fields, "value": ask("answer", fields)["value"]}
 
 
 def test_curves_enclose_the_exact_price(settled):
@@ -60,7 +60,7 @@ def test_why_there_is_no_curve_along_the_mean(count, note):
 
 
 def test_a_curve_that_would_take_too_long_is_left_out(settled, monkeypatch):
-    monkeypatch.setattr(details, "_CURVE_SECONDS", 0.0)  # seconds: any law takes longer
+    monkeypatch.setattr(details, "_CURVE_SECONDS", 0.0)  # any law of K takes longer
     found = ask("curves", settled)
     assert found["mean"] is None
     assert "takes too long" in found["mean_note"]
@@ -96,8 +96,8 @@ def test_rows_say_what_others_charge_and_force(settled):
 def test_rows_of_one_trial_and_of_laws_without_other_bounds():
     rows = ask("compare", {"mechanism": "gaussian(sigma=4)", "count": None, "epsilon": "?", "delta": "1e-6", "value": 1.1})["rows"]
     assert [row["note"] for row in rows[1:4]] == ["no law of K is given"] * 3
-    asked = {"mechanism": "gaussian(sigma=4)", "count": "finite({1: 1, 3: 2})", "epsilon": "?", "delta": "1e-6", "value": 2.0}
-    rows = {row["name"]: row for row in ask("compare", asked)["rows"]}
+    fields = {"mechanism": "gaussian(sigma=4)", "count": "finite({1: 1, 3: 2})", "epsilon": "?", "delta": "1e-6", "value": 2.0}
+    rows = {row["name"]: row for row in ask("compare", fields)["rows"]}
     assert rows["paper"]["epsilon"] is None
     assert "no bound for finite K" in rows["paper"]["note"]
 
@@ -114,9 +114,9 @@ def test_the_plan_file_holds_question_and_answer(settled, tmp_path):
 
 @pytest.mark.parametrize(("epsilon", "delta"), [("?", "1e-6"), ("2", "?")])
 def test_a_plan_of_what_was_evaluated_is_met_too(epsilon, delta, tmp_path):
-    asked = {"mechanism": "laplace(scale=2)", "count": "poisson(mean=10)", "epsilon": epsilon, "delta": delta}
+    fields = {"mechanism": "laplace(scale=2)", "count": "poisson(mean=10)", "epsilon": epsilon, "delta": delta}
     file = tmp_path / "plan.toml"
-    file.write_text(ask("plan", {**asked, "value": ask("answer", asked)["value"]}))
+    file.write_text(ask("plan", {**fields, "value": ask("answer", fields)["value"]}))
     found = read_plan(file).plan()
     assert found.cost.upper <= found.epsilon
 
@@ -124,16 +124,16 @@ def test_a_plan_of_what_was_evaluated_is_met_too(epsilon, delta, tmp_path):
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 2.1, 2.843])
 @pytest.mark.parametrize(("mechanism", "count"), [("gaussian(sigma=4)", "geometric(mean=30)"), (DPSGD.format(2.8), "poisson(mean=10)")])
 def test_a_delta_that_was_asked_for_can_be_planned_and_certified(mechanism, count, epsilon):
-    asked = {"mechanism": mechanism, "count": count, "epsilon": epsilon, "delta": "?"}
-    value = ask("answer", asked)["value"]
-    assert "version = 1" in ask("plan", {**asked, "value": value})
+    fields = {"mechanism": mechanism, "count": count, "epsilon": epsilon, "delta": "?"}
+    value = ask("answer", fields)["value"]
+    assert "version = 1" in ask("plan", {**fields, "value": value})
     assert ps.Selection(ps.parse(mechanism), ps.parse(count)).delta_at(epsilon).lower <= value
 
 
 HARD = {
-    # Found by itself, the epsilon at this delta is 2% above the one that was asked.
+    # The epsilon computed at this delta is 2% above the epsilon of the question.
     "delta": {"mechanism": "gaussian(sigma=4)", "count": "fixed(k=3)", "epsilon": "1.5", "delta": "?"},
-    # Full care happens to prove a little less than the page does.
+    # Full accuracy proves slightly less than the page does.
     "epsilon": {
         "mechanism": "dpsgd(noise_multiplier=1.427, sampling_probability=0.00071, steps=13)",
         "count": None,
@@ -157,10 +157,10 @@ def test_what_full_care_proves_less_of_is_found_again_for_the_files(name, tmp_pa
 
 @pytest.mark.parametrize(("epsilon", "delta", "value"), [("?", "1e-6", 1.5), ("1.7", "?", 1e-6)])
 def test_a_made_up_answer_is_refused(epsilon, delta, value):
-    asked = {"mechanism": "gaussian(sigma=4)", "count": "geometric(mean=30)", "epsilon": epsilon, "delta": delta, "value": value}
+    fields = {"mechanism": "gaussian(sigma=4)", "count": "geometric(mean=30)", "epsilon": epsilon, "delta": delta, "value": value}
     for kind in ("plan", "certificate"):
         with pytest.raises(RefusedError, match="the plan must meet its budget"):
-            ask(kind, asked)
+            ask(kind, fields)
 
 
 def test_a_plan_above_its_budget_is_refused(settled):
@@ -185,8 +185,8 @@ def test_the_certificate_is_a_draft_that_verifies(settled):
     ],
 )
 def test_what_costs_no_epsilon_can_be_certified(mechanism, count, epsilon, delta):
-    asked = {"mechanism": mechanism, "count": count, "epsilon": epsilon, "delta": delta}
-    verdict = ps.verify(ask("certificate", {**asked, "value": ask("answer", asked)["value"]}))
+    fields = {"mechanism": mechanism, "count": count, "epsilon": epsilon, "delta": delta}
+    verdict = ps.verify(ask("certificate", {**fields, "value": ask("answer", fields)["value"]}))
     assert verdict.holds
     assert verdict.certificate.total.upper == 0.0
 
@@ -199,9 +199,9 @@ def test_a_designed_law_keeps_the_budget():
     law = ps.parse(found["count"])
     assert ps.Selection(ps.Gaussian(sigma=4), law).epsilon_at(delta=1e-6).upper <= 2.0
     assert law.expected() <= 15
-    assert found["chance"] >= max(named["chance"] for named in found["named"].values() if named is not None)
+    assert found["success_probability"] >= max(fit["success_probability"] for fit in found["fits"].values() if fit is not None)
     again = ask("answer", {"mechanism": "gaussian(sigma=4)", "count": found["count"], "epsilon": "?", "delta": "1e-6"})
-    assert again["trials"]["success_probability"]["0.01"] == pytest.approx(found["chance"], rel=1e-6)
+    assert again["trials"]["success_probability"]["0.01"] == pytest.approx(found["success_probability"], rel=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ CLOSED = [
 ]
 
 
-def asked(mechanism, count, epsilon, delta, **more):
+def question_fields(mechanism, count, epsilon, delta, **more):
     return {"mechanism": mechanism, "count": count, "epsilon": epsilon, "delta": delta, **more}
 
 
@@ -53,12 +53,12 @@ def whole(mechanism, count):
 
 @pytest.mark.parametrize(("mechanism", "count", "epsilon", "delta"), OPEN)
 def test_a_solved_number_meets_the_budget_with_full_care(mechanism, count, epsilon, delta):
-    found = ask("answer", asked(mechanism, count, epsilon, delta))
+    found = ask("answer", question_fields(mechanism, count, epsilon, delta))
     assert found["cost"]["upper"] <= float(epsilon)
     exact = check_plan(found["mechanism"], found["count"], epsilon=found["epsilon"], delta=found["delta"]).cost
     assert found["cost"]["lower"] <= exact.upper
     assert exact.lower <= found["cost"]["upper"]
-    # No more than the page's accuracy is left unused, but for a whole number of trials.
+    # No more than the page's accuracy is left unused, except with an integer number of trials.
     if "binomial(n=?" not in str(count):
         assert found["cost"]["upper"] >= float(epsilon) * (1 - 2e-3)
     assert found["value_text"] in found["sentence"]
@@ -66,7 +66,7 @@ def test_a_solved_number_meets_the_budget_with_full_care(mechanism, count, epsil
 
 @pytest.mark.parametrize(("mechanism", "count"), CLOSED)
 def test_epsilon_encloses_the_exact_one(mechanism, count):
-    found = ask("answer", asked(mechanism, count, "?", "1e-6"))
+    found = ask("answer", question_fields(mechanism, count, "?", "1e-6"))
     exact = whole(mechanism, count).epsilon_at(delta=1e-6)
     assert found["cost"]["lower"] <= exact.upper
     assert exact.lower <= found["cost"]["upper"] <= found["value"] <= float(found["value_text"])
@@ -78,7 +78,7 @@ def test_epsilon_encloses_the_exact_one(mechanism, count):
 
 @pytest.mark.parametrize(("mechanism", "count"), CLOSED)
 def test_delta_encloses_the_exact_one(mechanism, count):
-    found = ask("answer", asked(mechanism, count, "0.5", "?"))
+    found = ask("answer", question_fields(mechanism, count, "0.5", "?"))
     exact = whole(mechanism, count).delta_at(epsilon=0.5)
     assert exact.upper <= found["value"] <= float(found["value_text"])
     assert f"costs delta {found['value_text']}" in found["sentence"]
@@ -95,26 +95,26 @@ def test_a_number_beside_which_epsilon_may_jump_is_shown_with_every_digit():
     found = ask("answer", jump)
     assert found["value_text"] == repr(found["value"])
     assert ps.parse(f"discrete_gaussian(sigma={found['value_text']})").epsilon_at(1e-6).upper <= 10.314555342956936
-    assert ps.parse("discrete_gaussian(sigma=0.3814)").epsilon_at(1e-6).lower > 11  # which four digits would have promised
+    assert ps.parse("discrete_gaussian(sigma=0.3814)").epsilon_at(1e-6).lower > 11  # four digits would be wrong
 
 
 def test_what_cannot_be_bounded_is_said():
-    found = ask("answer", asked("gaussian(sigma=0.01)", "geometric(mean=4)", "?", "1e-6"))
+    found = ask("answer", question_fields("gaussian(sigma=0.01)", "geometric(mean=4)", "?", "1e-6"))
     assert found["value"] is None
     assert found["sentence"] == "No finite epsilon is proved for releasing the best of about 4 runs at delta 1e-6."
     assert "no finite upper bound is proved" in found["proof"]
-    found = ask("answer", asked("gaussian(sigma=0.01)", "geometric(mean=4)", 1, "?"))
+    found = ask("answer", question_fields("gaussian(sigma=0.01)", "geometric(mean=4)", 1, "?"))
     assert found["sentence"] == "No delta below 1 is proved for releasing the best of about 4 runs at epsilon 1."
     assert found["base"] is None
     assert found["cost"] == {"lower": None, "upper": None}
-    found = ask("answer", asked("approximate(epsilon=1, delta=1e-3)", "geometric(mean=4)", "?", "1e-6"))
+    found = ask("answer", question_fields("approximate(epsilon=1, delta=1e-3)", "geometric(mean=4)", "?", "1e-6"))
     assert found["proof"] == "no finite epsilon is possible at delta 1e-6 (proved)"
 
 
 def test_what_leaks_nothing_costs_next_to_nothing():
-    found = ask("answer", asked("gaussian(sigma=100000)", "geometric(mean=2)", "?", "0.1"))
+    found = ask("answer", question_fields("gaussian(sigma=100000)", "geometric(mean=2)", "?", "0.1"))
     assert found["value"] == 0.0
-    found = ask("answer", asked("gaussian(sigma=1000)", None, "2", "?"))
+    found = ask("answer", question_fields("gaussian(sigma=1000)", None, "2", "?"))
     assert MIN_DELTA <= found["value"] < 1e-40
 
 
@@ -127,7 +127,7 @@ SENTENCES = {
     ): r"A noise multiplier of 2\.83\d lets you release the best of about 30 runs at \(1, 1e-5\)\.",
     ("gaussian(sigma=?)", None, "2", "1e-6"): r"Gaussian noise of scale \d\.\d+ lets you release one run at \(2, 1e-6\)\.",
     ("gaussian(sigma=4)", "geometric(mean=?)", "2", "1e-6"): r"At \(2, 1e-6\) you may release the best of about 83 runs: mean 83\.\d+\.",
-    # 20 runs would cost 1.7037, and 11 with that noise 2.0113, both proved from below.
+    # Proved lower bounds: 1.7037 for 20 runs, and 2.0113 for 11 runs with that noise.
     (
         "gaussian(sigma=4)",
         "geometric(mean=?)",
@@ -148,16 +148,16 @@ SENTENCES = {
     [("laplace(scale=4)", None, "1"), ("gaussian(sigma=4)", "geometric(mean=30)", "0"), (*CLOSED[0], "1")],
 )
 def test_a_solved_delta_is_told_once(mechanism, count, epsilon):
-    found = ask("answer", asked(mechanism, count, epsilon, "?"))
+    found = ask("answer", question_fields(mechanism, count, epsilon, "?"))
     exact = whole(mechanism, count).delta_at(float(epsilon)).upper
     assert exact <= float(found["value_text"]) <= exact * (1 + 1e-3)
-    rows = ask("compare", asked(mechanism, count, epsilon, "?", value=found["value"]))["rows"]
+    rows = ask("compare", question_fields(mechanism, count, epsilon, "?", value=found["value"]))["rows"]
     assert rows[0]["epsilon"] == found["cost"]["upper"]
 
 
 @pytest.mark.parametrize("question", SENTENCES)
 def test_sentences(question):
-    assert re.fullmatch(SENTENCES[question], ask("answer", asked(*question))["sentence"])
+    assert re.fullmatch(SENTENCES[question], ask("answer", question_fields(*question))["sentence"])
 
 
 @given(st.floats(min_value=1e-300, max_value=1e300), st.booleans(), st.integers(1, 9))
@@ -172,7 +172,7 @@ def test_a_number_of_few_digits_is_shown_as_it_is():
 
 
 def test_the_law_of_k_is_that_of_the_question():
-    found = ask("answer", asked("gaussian(sigma=4)", "geometric(mean=30)", "?", "1e-6"))
+    found = ask("answer", question_fields("gaussian(sigma=4)", "geometric(mean=30)", "?", "1e-6"))
     law = dict(zip(found["survival"]["k"], found["survival"]["probability"], strict=True))
     for k, at_least in law.items():
         assert math.isclose(at_least, (1 - 1 / 30) ** (k - 1), rel_tol=1e-9)
@@ -181,7 +181,7 @@ def test_the_law_of_k_is_that_of_the_question():
 
 
 def test_the_law_of_many_trials_is_drawn_at_few_places():
-    law = ask("answer", asked("gaussian(sigma=4)", "geometric(mean=100000)", "?", "1e-6"))["survival"]
+    law = ask("answer", question_fields("gaussian(sigma=4)", "geometric(mean=100000)", "?", "1e-6"))["survival"]
     assert len(law["k"]) == len(law["probability"]) <= 201
     for before, k, at_least in zip([0, *law["k"][:-1]], law["k"], law["probability"], strict=True):
         assert (1 - 1e-5) ** (k - 1) - 0.0051 <= at_least <= (1 - 1e-5) ** before + 0.0051
@@ -201,18 +201,18 @@ def test_the_law_falls_where_it_does(law):
 
 
 def test_one_trial_has_no_law():
-    assert ask("answer", asked("gaussian(sigma=4)", None, "?", "1e-6"))["survival"] is None
+    assert ask("answer", question_fields("gaussian(sigma=4)", None, "?", "1e-6"))["survival"] is None
 
 
 @pytest.mark.parametrize(
     "question", [OPEN[4], ("gaussian(sigma=4)", "poisson(mean=10)", "?", "1e-6"), ("laplace(scale=4)", None, 0.1, "?")]
 )
 def test_the_same_question_elsewhere_has_the_same_answer(question, capsys):
-    found = ask("answer", asked(*question))
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said):
+    found = ask("answer", question_fields(*question))
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
         exec(found["python"], {})  # noqa: S102 - this is what is tested
-    numbers = [float(number) for number in re.findall(r"\d+\.\d+(?:e-?\d+)?", said.getvalue())]
+    numbers = [float(number) for number in re.findall(r"\d+\.\d+(?:e-?\d+)?", output.getvalue())]
     assert any(math.isclose(number, found["value"], rel_tol=3e-3) for number in numbers)
     words = shlex.split(found["command"])
     assert words[0] == "privselect"
@@ -260,7 +260,7 @@ REFUSED = {
 def test_a_refusal_names_the_field_and_the_value(question):
     field, message = REFUSED[question]
     with pytest.raises(RefusedError) as refused:
-        ask("answer", asked(*question))
+        ask("answer", question_fields(*question))
     assert refused.value.field == field
     assert message in str(refused.value)
 
@@ -269,5 +269,5 @@ def test_a_refusal_names_the_field_and_the_value(question):
 @pytest.mark.parametrize("value", [-1.0, 0.0, math.inf, math.nan])
 def test_a_value_that_is_none_is_refused(kind, value):
     with pytest.raises(RefusedError) as refused:
-        ask(kind, asked("gaussian(sigma=?)", None, "1", "1e-6", value=value))
+        ask(kind, question_fields("gaussian(sigma=?)", None, "1", "1e-6", value=value))
     assert refused.value.field == "value"

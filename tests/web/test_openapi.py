@@ -1,4 +1,4 @@
-"""Questions made up from the API's own schema, thousands of them, against the real server."""
+"""Thousands of requests generated from the OpenAPI schema, against a real server."""
 
 import sys
 import time
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 pytestmark = pytest.mark.browser
 
-# Per operation, of questions that fit the schema, of those that do not, and of real ones; what takes long is asked less often.
+# Examples per operation: valid by the schema, invalid, and realistic questions. Slow operations get fewer.
 EXAMPLES = {"/api/answer": (600, 400, 60), "/api/plan": (300, 400, 40), "/api/curves": (40, 150, 3), "/api/compare": (60, 150, 8)}
 SELDOM = (6, 60, 1)
 AT_LEAST = 2000
@@ -47,7 +47,7 @@ LAWS = (None, "geometric(mean={})", "poisson(mean={})", "negative_binomial(eta=1
 
 @st.composite
 def real_question(draw, path):
-    """One that should have an answer, or nearly so."""
+    """Draw a question that has an answer, or nearly does."""
     numbers = {
         "mechanism": draw(st.floats(0.8, 20.0)),
         "count": draw(st.floats(1.5, 1000.0)),
@@ -99,7 +99,7 @@ def test_no_question_is_a_fault_of_the_server(server):
         sys.stdout.write(f"{number:6} {key[0]} {key[1]} {spent[key]:8.1f} s\n")
     assert sum(seen.values()) >= AT_LEAST
     assert {status // 100 for _, status in seen} <= {2, 4}
-    # Enough of them were real questions.
+    # A minimum of realistic questions.
     assert seen["/api/answer", 200] > 30
     assert seen["/api/plan", 200] > 5
     assert all(seen[path, 422] for path in EXAMPLES)

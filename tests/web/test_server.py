@@ -1,4 +1,4 @@
-"""The real server: what it sends, what it refuses, and that nothing ends it."""
+"""A real server: its responses and refusals. No request ends it."""
 
 import asyncio
 import json
@@ -168,7 +168,7 @@ def test_slow_questions_do_not_block_the_others(server):
 
     quick, spent, page, slow = asyncio.run(scenario())
     assert quick.status_code == page.status_code == 200
-    assert spent < 15.0  # the slow ones would have taken the seats for 20 seconds, and more without a limit
+    assert spent < 15.0  # without the limit, the slow questions hold the workers for 20 seconds or more
     assert slow.status_code == 422
     assert "takes too long while others wait" in slow.json()["error"]["message"]
 
@@ -182,7 +182,7 @@ def test_clients_that_leave_take_their_questions_with_them(server):
         one.close()
     begun = time.monotonic()
     assert is_alive(server)
-    assert time.monotonic() - begun < 10.0  # twenty of them would have taken forty seconds
+    assert time.monotonic() - begun < 10.0  # twenty slow questions take 40 seconds
 
 
 def test_a_thousand_requests_at_once(server):
@@ -225,7 +225,7 @@ def test_a_host_that_is_none_is_one_sentence(capsys):
 
 
 def test_a_host_that_is_another_machine_is_one_sentence(capsys):
-    address = "192.0.2.1"  # of no machine: for documents
+    address = "192.0.2.1"  # reserved for documentation
     assert f"`host` must be an address of this machine, got '{address}'" in refused(capsys, "--host", address, "--port", "0")
 
 

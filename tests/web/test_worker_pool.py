@@ -147,7 +147,7 @@ def test_a_process_that_dies_is_replaced():
 
 
 def test_a_process_that_has_grown_is_replaced(monkeypatch):
-    monkeypatch.setattr(worker_pool._Worker, "reusable", property(lambda _: False, lambda *_: None))
+    monkeypatch.setattr(worker_pool._Worker, "reusable", property(lambda _: False, lambda *_: None), raising=False)
 
     async def scenario(pool, jobs):
         await pool.run("answer", QUICK, jobs)

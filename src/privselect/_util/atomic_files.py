@@ -50,14 +50,19 @@ def atomic_write(path: Path, content: bytes) -> None:
 
 def read_limited(subject: str, path: str | Path, limit: int, error_type: type[PrivselectError] = ParameterError) -> bytes:
     """Return the content of a file of at most ``limit`` bytes, or raise ``error_type`` about ``subject``."""
-    try:
-        with Path(path).open("rb") as file:
-            content = file.read(limit + 1)
-    except (OSError, ValueError) as error:
-        raise read_error(subject, path, error, error_type) from None
+    content = read_prefix(subject, path, limit + 1, error_type)
     if len(content) > limit:
         raise error_type(f"{subject} must have at most {limit} bytes, got more in {format_value(str(path))}")
     return content
+
+
+def read_prefix(subject: str, path: str | Path, size: int, error_type: type[PrivselectError] = ParameterError) -> bytes:
+    """Return at most the first ``size`` bytes of a file, or raise ``error_type`` about ``subject``."""
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(size)
+    except (OSError, ValueError) as error:
+        raise read_error(subject, path, error, error_type) from None
 
 
 def read_error(subject: str, path: str | Path, error: Exception, error_type: type[PrivselectError] = ParameterError) -> PrivselectError:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
-def rich_table(
+def rich_table(  # noqa: PLR0913 - a table has as many parts
     headings: Sequence[str],
     rows: Iterable[Sequence[str]],
     *,

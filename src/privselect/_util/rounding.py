@@ -1,4 +1,4 @@
-"""Rounding outward to decimal digits, and numbers for JSON.
+"""Rounding outward to decimal digits and to floats, and numbers for JSON.
 
 An upper bound is rounded up and a lower bound down, so a printed number never claims more than was proved.
 """
@@ -6,8 +6,10 @@ An upper bound is rounded up and a lower bound down, so a printed number never c
 from __future__ import annotations
 
 import math
+import sys
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
-from typing import Any
+from fractions import Fraction
+from typing import Any, overload
 
 
 def round_up(value: float, digits: int = 7, *, shortest: bool = False) -> float:
@@ -43,8 +45,14 @@ def format_digits_down(value: float, digits: int = 5, *, shortest: bool = False)
     return _scientific_if_extreme(value, digits, ROUND_FLOOR, shortest=shortest)
 
 
+@overload
+def finite_or_none(value: float) -> float | None: ...
+@overload
+def finite_or_none(value: object) -> Any: ...
 def finite_or_none(value: Any) -> Any:
-    """Return ``value`` with every infinite or NaN float replaced by None, also inside lists, tuples and dicts: JSON has no infinity."""
+    """Return ``value`` for JSON: infinite and NaN floats become None, arrays and tuples become lists, also inside lists and dicts."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
@@ -64,7 +72,34 @@ def _significant(value: float, digits: int, rounding: str, *, shortest: bool) ->
 
 
 def _scientific_if_extreme(value: float, digits: int, rounding: str, *, shortest: bool) -> str:
-    if not math.isfinite(value):
+    if isinstance(value, float) and not math.isfinite(value):
         return "infinite"
     number = _significant(value, digits, rounding, shortest=shortest)
     return f"{number:f}" if value == 0.0 or 1e-4 <= abs(value) < 1e5 else f"{number:e}"
+
+
+def inverse_down(value: float) -> float:
+    """Return the largest float that is at most ``1/value``."""
+    inverse = min(1.0 / value, sys.float_info.max)
+    return inverse if Fraction(inverse) * Fraction(value) <= 1 else math.nextafter(inverse, 0.0)
+
+
+def inverse_up(value: float) -> float:
+    """Return the smallest float that is at least ``1/value``."""
+    inverse = 1.0 / value
+    return inverse if Fraction(inverse) * Fraction(value) >= 1 else math.nextafter(inverse, math.inf)
+
+
+def float_up(value: Fraction) -> float:
+    """Return the smallest float that is at least ``value``, which must be within the range of floats."""
+    near = float(value)
+    return near if Fraction(near) >= value else math.nextafter(near, math.inf)
+
+
+def log_up(value: Fraction) -> float:
+    """Return the logarithm of a rational number above 1, rounded up by less than two units in the last place."""
+    wide = Context(prec=60, rounding=ROUND_CEILING)
+    # Decimal.ln always rounds to nearest. Its 60 digits leave room for the step up.
+    log = wide.ln(wide.divide(Decimal(value.numerator), Decimal(value.denominator)))
+    near = float(log)
+    return near if Fraction(near) > Fraction(log) else math.nextafter(near, math.inf)

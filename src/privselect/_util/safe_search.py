@@ -43,6 +43,18 @@ def smallest_epsilon_where(holds: Callable[[float], bool], *, largest: float, cl
     return high
 
 
+def smallest_integer_where(holds: Callable[[int], bool], low: int, high: int) -> int:
+    """Return the smallest integer in (low, high] at which ``holds`` is true, by bisection.
+
+    ``holds`` must stay true for larger integers. It is not evaluated at ``low``, where it must be false, nor at ``high``, where it
+    must be true.
+    """
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
+
+
 def solve_epsilon(delta_of_epsilon: Callable[[float], float], delta: float, *, tolerance: float = 1e-10) -> float:
     """Return the smallest epsilon >= 0 found with ``delta_of_epsilon(epsilon) <= delta``, or infinity if none is below 700.
 

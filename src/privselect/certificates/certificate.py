@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Annotated, Any, Final, Literal, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NoReturn
 
 from pydantic import Field, ValidationError, field_validator
 
-from privselect._util.atomic_files import atomic_write, check_output_file, write_error
+from privselect._util.atomic_files import atomic_write, check_output_file, read_prefix, write_error
 from privselect._util.validation import format_value
 from privselect.certificates.canonical import digest
 from privselect.certificates.model import (
@@ -27,6 +26,9 @@ from privselect.certificates.model import (
 )
 from privselect.certificates.strict_model import Line, Lines, StrictModel, first_error
 from privselect.errors import CertificateError, FieldsError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 FORMAT_VERSION: Final = 2
 LARGEST_CERTIFICATE = 2_000_000  # bytes: two text forms of the greatest length, and some space
@@ -114,12 +116,7 @@ class Certificate(StrictModel):
 
 def read_bytes(path: str | Path) -> bytes:
     """Return the content of a file, up to one byte more than a certificate may have."""
-    try:
-        with Path(path).open("rb") as file:
-            return file.read(LARGEST_CERTIFICATE + 1)
-    except (OSError, ValueError) as error:  # ValueError: the name contains a null character
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise CertificateError(f"the certificate must be a file that can be read, got {format_value(str(path))} ({reason})") from None
+    return read_prefix("the certificate", path, LARGEST_CERTIFICATE + 1, CertificateError)
 
 
 def parse_time(text: str) -> datetime:

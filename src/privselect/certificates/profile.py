@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from decimal import ROUND_CEILING, Context
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import log_ndtr, ndtr, ndtri
 
+from privselect._util.rounding import round_up
 from privselect._util.safe_search import LARGEST_EPSILON
 from privselect.certificates.model import ApproximateGDP, ProfilePoint
 from privselect.selection import Selection
@@ -110,5 +110,5 @@ def fit_gdp(curve: Sequence[ProfilePoint], delta: float) -> ApproximateGDP | Non
             high = middle
         else:
             low = middle
-    rounded = ApproximateGDP(mu=float(Context(prec=6, rounding=ROUND_CEILING).create_decimal_from_float(high)), delta=leak)
+    rounded = ApproximateGDP(mu=round_up(high, 6), delta=leak)
     return rounded if gdp_covers(rounded, curve) else ApproximateGDP(mu=high, delta=leak)

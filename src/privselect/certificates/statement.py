@@ -6,9 +6,9 @@ The texts belong to the certificate format: verify compares them literally, so a
 from __future__ import annotations
 
 import json
-from decimal import ROUND_CEILING, Context, Decimal
 from typing import TYPE_CHECKING, Any
 
+from privselect._util.rounding import format_digits_up
 from privselect._util.validation import truncate
 from privselect.certificates.model import ROUNDING, Accuracy, compose_runs
 from privselect.certificates.theorems import theorem_labels, walk_parts
@@ -86,12 +86,6 @@ def assumptions(mechanism: Mechanism) -> Iterator[str]:
     )
 
 
-def format_epsilon(value: float) -> str:
-    """Return five significant digits, rounded up."""
-    digits = Context(prec=5, rounding=ROUND_CEILING).plus(Decimal(value))
-    return f"{digits:f}" if value == 0.0 or 1e-4 <= value < 1e5 else f"{digits:e}"
-
-
 def _sentences(plan: PlanTerms, total: TotalEpsilon, base: EpsilonInterval, neighbours: str, run: RunMetadata | None) -> Iterator[str]:
     declared, selection = plan.declared, plan.selection
     runs, selects = 1 if run is None else run.runs, contains_selection(selection)
@@ -102,7 +96,7 @@ def _sentences(plan: PlanTerms, total: TotalEpsilon, base: EpsilonInterval, neig
     yield "This certificate covers a plan, not a run of it." if run is None else f"This certificate covers {_runs(runs)} of a plan."
     yield f"Unit of privacy: {_declared(declared.unit)}. Two data sets are neighbours if {_RELATIONS[neighbours]}."
     yield (
-        f"{_action(plan, runs)} is (epsilon, delta)-differentially private with epsilon = {format_epsilon(total.upper)} "
+        f"{_action(plan, runs)} is (epsilon, delta)-differentially private with epsilon = {format_digits_up(total.upper)} "
         f"and delta = {write_value(total.delta)}{_one_trial(selection, base)}."
     )
     yield f"The claim holds for {_runs(runs)} on the same data under these assumptions:"
@@ -138,7 +132,7 @@ def _action(plan: PlanTerms, runs: int) -> str:
 def _one_trial(selection: Mechanism, base: EpsilonInterval) -> str:
     if not isinstance(selection, Selection):
         return ""
-    return f"; one trial alone has epsilon = {format_epsilon(base.upper) if base.upper != 'infinite' else 'infinity'} at this delta"
+    return f"; one trial alone has epsilon = {format_digits_up(base.upper) if base.upper != 'infinite' else 'infinity'} at this delta"
 
 
 def _runs(runs: int) -> str:

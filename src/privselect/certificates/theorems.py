@@ -60,7 +60,7 @@ def walk_parts(mechanism: Mechanism) -> Iterator[Mechanism]:
     if isinstance(mechanism, Selection):
         inner = [mechanism.mechanism]
     elif isinstance(mechanism, Mixture):
-        inner = [part for _, part in mechanism.weighted]
+        inner = [part for _, part in mechanism.weighted_parts]
     elif isinstance(mechanism, Composed | Disjoint):
         inner = list(mechanism.parts)
     elif isinstance(mechanism, ProposeTestRelease):

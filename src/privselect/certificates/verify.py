@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from privselect._util.rounding import format_digits_up
 from privselect._util.safe_search import LARGEST_EPSILON
 from privselect._util.validation import format_value
 from privselect.certificates.certificate import Certificate, parse_time
@@ -15,7 +16,7 @@ from privselect.certificates.certify import base_interval, compute_total, full_c
 from privselect.certificates.model import ApproximateGDP, ProfilePoint, compose_runs
 from privselect.certificates.profile import fit_gdp, gdp_covers, upper_delta_function
 from privselect.certificates.sign import check_key, is_signed
-from privselect.certificates.statement import derived_fields, format_epsilon
+from privselect.certificates.statement import derived_fields
 from privselect.errors import FieldsError, ParameterError, PrivselectError
 from privselect.interval import Interval
 from privselect.selection.compare import compare
@@ -96,7 +97,7 @@ class VerificationResult:
         marks = ["insecure"] if run is not None and run.insecure else []
         marks += ["draft"] if self.draft else []
         marks.append("unsigned" if self.signed_by is None else f"signed by {self.signed_by}")
-        return f"the claim holds: ({format_epsilon(float(self.proved_total.upper))}, {write_value(total.delta)})-DP; {'; '.join(marks)}"
+        return f"the claim holds: ({format_digits_up(float(self.proved_total.upper))}, {write_value(total.delta)})-DP; {'; '.join(marks)}"
 
     def as_dict(self) -> dict[str, object]:
         """Return the result as JSON data."""

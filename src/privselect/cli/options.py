@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -93,7 +92,8 @@ def text_option(name: str, metavar: str, parser: Callable[[str], Any], help_text
 
 def number_option(name: str, metavar: str, allowed: Range, help_text: str) -> Any:
     """Make an option for a number in ``allowed``."""
-    return text_option(name, metavar, partial(parse_parameter, name.replace("-", "_"), allowed=allowed), help_text)
+    parameter = name.replace("-", "_")
+    return text_option(name, metavar, lambda text: parse_parameter(parameter, str(text), allowed), help_text)  # a default is a number
 
 
 def integer_option(name: str, metavar: str, help_text: str) -> Any:
@@ -122,7 +122,7 @@ AccuracyOption = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON. null means an infinite or unproven bound.")]
 PlanArgument = Annotated[Path | None, typer.Argument(metavar="PLAN", help="A plan file, instead of the options.", show_default=False)]
-PlotOption = Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw the bounds into a .png, .pdf or .svg file.")]
+PlotOption = Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw the result into a .png, .pdf or .svg file.")]
 KeyOption = Annotated[str | None, typer.Option("--key", metavar="K", help="The public key that must have signed the certificate.")]
 AgreedPlan = Annotated[Any, text_option("plan", "FILE", plan_file_hash, "The agreed plan file. A certificate of another plan is refused.")]
 

@@ -76,10 +76,11 @@ def print_intervals(intervals: Mapping[str, Interval], digits: int = DIGITS) -> 
     """Print one line per interval: its label, then its bounds, rounded outward to ``digits`` significant digits."""
     width = max(map(len, intervals))
     for label, interval in intervals.items():
-        print(f"{label:{width}}  {_format_interval(interval, digits)}")
+        print(f"{label:{width}}  {format_interval(interval, digits)}")
 
 
-def _format_interval(interval: Interval, digits: int) -> str:
+def format_interval(interval: Interval, digits: int = DIGITS) -> str:
+    """Format both bounds in words, rounded outward."""
     lower, upper = None if interval.lower is None else float(interval.lower), float(interval.upper)
     if lower == math.inf:
         return "infinite"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from privselect.cli.options import JsonOption, read_solved_plan
-from privselect.cli.output import DIGITS, EXIT_FAILED, EXIT_INTERRUPTED, print_json, spinner
+from privselect.cli.output import EXIT_FAILED, EXIT_INTERRUPTED, format_interval, print_json, spinner
 from privselect.errors import ParameterError, PrivselectError
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ def _format_candidate(candidate: dict[str, Any]) -> str:
 
 def print_release(release: "Release", plan: Path, *, as_json: bool) -> None:
     """Print the public facts of a release, and nothing else."""
-    from privselect._util.rounding import format_digits_up
+    from privselect.interval import Interval
     from privselect.text_forms import write_value
 
     out, total = Path(str(release.out)), release.certificate.total
@@ -179,7 +179,7 @@ def print_release(release: "Release", plan: Path, *, as_json: bool) -> None:
     else:
         print("candidate ", _format_candidate(release.candidate))
         print("score     ", release.score)
-    print(f"epsilon    {format_digits_up(total.upper, DIGITS)} at delta {write_value(total.delta)}")
+    print(f"epsilon    {format_interval(Interval(total.lower, total.upper))} at delta {write_value(total.delta)}")
     for number, file in enumerate(files):
         print("files     " if number == 0 else "          ", file)
     print(f"verify     privselect verify {shlex.quote(certificate)} --plan {shlex.quote(str(plan))}")

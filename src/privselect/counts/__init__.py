@@ -1,4 +1,4 @@
-"""The laws of K, the random number of trials: one file each."""
+"""Laws of K, the random number of trials: one file per family."""
 
 from privselect.counts.base import Count
 from privselect.counts.binomial import Binomial

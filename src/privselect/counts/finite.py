@@ -1,4 +1,4 @@
-"""Any law on finitely many values."""
+"""Any law of K on finitely many values."""
 
 from __future__ import annotations
 
@@ -37,71 +37,70 @@ if TYPE_CHECKING:
     from privselect._util.random_bits import Entropy
 
 Weights = tuple[tuple[int, int], ...]
-_LARGEST_SUM = 10**300  # of whole weights: the text form writes them out, and their quotients are floats
+_LARGEST_SUM = 10**300  # of integer weights: the text form writes them out, and their quotients must be floats
 
 
 @register
 @dataclass(frozen=True, slots=True)
 class Finite(Count):
-    """K by a table ``{k: weight}``: ``phi'(1-u) = sum_k k P(k) (1-u)^(k-1)``.
+    """K given by a table ``{k: weight}``: ``phi'(1-u) = sum_k k P(k) (1-u)^(k-1)``.
 
-    Whole weights are shares of their sum. Weights that are not all whole are probabilities and must sum to exactly 1, a float
-    standing for the decimal it is written as. They are kept as whole numbers in lowest terms, in ascending order of k, and as such
-    may sum to at most 1e300.
+    Integer weights are shares of their sum. Other weights are probabilities and must sum to exactly 1; a float stands for its
+    shortest decimal form. Weights are stored as integers in lowest terms, by ascending k. These integers may sum to at most 1e300.
     """
 
     text_name: ClassVar[str] = "finite"
     pmf: Weights = dataclasses.field(metadata={"positional": True})  # type: ignore[misc]  # cap is keyword-only, which mypy cannot see
 
     def __init__(self, pmf: Mapping[int, float | Fraction] | Weights, *, cap: int | None = None) -> None:
-        object.__setattr__(self, "pmf", _whole_weights(pmf))
+        object.__setattr__(self, "pmf", _integer_weights(pmf))
         object.__setattr__(self, "cap", cap)
         Count.__post_init__(self)
 
     def _check(self) -> None:
-        kept = self._kept()
+        kept = self._weights_up_to_cap()
         if not kept or kept[-1][0] == 0:
-            least = next(k for k, _ in self.pmf if k > 0)
-            raise ParameterError(f"`cap` must be at least {least}, the least K >= 1 that this law can draw, got {self.cap}")
+            smallest = next(k for k, _ in self.pmf if k > 0)
+            raise ParameterError(f"`cap` must be at least {smallest}, the smallest K >= 1 that this law can draw, got {self.cap}")
 
     def _argument_texts(self) -> Iterator[str]:
         yield write_value(dict(self.pmf))
         if self.cap is not None:
             yield f"cap={self.cap}"
 
-    def _kept(self) -> Weights:
+    def _weights_up_to_cap(self) -> Weights:
         return tuple(entry for entry in self.pmf if self.cap is None or entry[0] <= self.cap)
 
     @property
     def largest(self) -> int:
-        """The greatest possible K."""
-        return self._kept()[-1][0]
+        """Largest possible K."""
+        return self._weights_up_to_cap()[-1][0]
 
     def log_dpgf_unchecked(self, u: NDArray[np.float64]) -> NDArray[np.float64]:
-        """``log sum_k k P(k) (1-u)^(k-1)``."""
+        """Return ``log sum_k k P(k) (1-u)^(k-1)``."""
         return _table_of(self).log_dpgf(u.reshape(-1)).reshape(u.shape)
 
     def log_pmf(self, k: ArrayLike) -> NDArray[np.float64]:
-        """``log P(K = k)``, minus infinity where k cannot be drawn."""
+        """Return ``log P(K = k)``, minus infinity if k is impossible."""
         return _table_of(self).log_pmf(as_float_array("k", k, "a number"))
 
     def expected(self) -> float:
-        """``E K``, after the cap."""
-        kept = self._kept()
+        """Return ``E K``, of the capped distribution."""
+        kept = self._weights_up_to_cap()
         return sum(k * weight for k, weight in kept) / sum(weight for _, weight in kept)
 
     def _quantile(self, q: float) -> int:
-        kept = self._kept()
+        kept = self._weights_up_to_cap()
         sums = list(accumulate(weight for _, weight in kept))
-        # Here ties are decided exactly, q standing for the decimal it is written as.
+        # Ties are exact: q stands for its shortest decimal form.
         return kept[bisect_left(sums, check_fraction("q", q) * sums[-1])][0]
 
     def _draw(self, entropy: Entropy) -> int:
         return _sampler_of(self).draw(entropy)
 
 
-def _whole_weights(pmf: object) -> Weights:
-    table = _as_table(pmf)
+def _integer_weights(pmf: object) -> Weights:
+    table = _as_mapping(pmf)
     exact: dict[int, Fraction] = {}
     for k, weight in table.items():
         value = check_fraction("weight", weight)
@@ -120,16 +119,16 @@ def _whole_weights(pmf: object) -> Weights:
     divisor = math.gcd(*weights.values())
     parts = sum(weights.values()) // divisor
     if parts > _LARGEST_SUM:
-        raise ParameterError(f"the weights of a pmf, as whole numbers in lowest terms, must sum to at most 1e300, got {format_value(parts)}")
+        raise ParameterError(f"the weights of a pmf, as integers in lowest terms, must sum to at most 1e300, got {format_value(parts)}")
     return tuple((k, weight // divisor) for k, weight in weights.items())
 
 
-def _as_table(pmf: object) -> Mapping[Any, Any]:
+def _as_mapping(pmf: object) -> Mapping[Any, Any]:
     if isinstance(pmf, tuple) and all(isinstance(entry, tuple) and len(entry) == 2 for entry in pmf):
         try:
-            table = dict(pmf)  # as a copy of a law passes it
+            table = dict(pmf)  # as `dataclasses.replace` passes it
         except TypeError:
-            table = {}  # a key that is no number
+            table = {}  # an unhashable key
         if len(table) == len(pmf):
             return table
     if not isinstance(pmf, Mapping):
@@ -138,13 +137,13 @@ def _as_table(pmf: object) -> Mapping[Any, Any]:
 
 
 @lru_cache(maxsize=32)
-def _table_of(law: Finite) -> PmfTable:
-    kept = law._kept()  # noqa: SLF001 -- the cache cannot live in a slotted object
+def _table_of(count: Finite) -> PmfTable:
+    kept = count._weights_up_to_cap()  # noqa: SLF001 -- the cache cannot live in a slotted object
     top = max(weight for _, weight in kept)
     logs = [math.log(weight / top) if weight / top > 1e-290 else math.log(weight) - math.log(top) for _, weight in kept]
     return PmfTable(np.array([k for k, _ in kept], dtype=np.float64), np.array(logs))
 
 
 @lru_cache(maxsize=32)
-def _sampler_of(law: Finite) -> Sampler:
-    return Sampler.of_weights(law._kept())  # noqa: SLF001
+def _sampler_of(count: Finite) -> Sampler:
+    return Sampler.of_weights(count._weights_up_to_cap())  # noqa: SLF001

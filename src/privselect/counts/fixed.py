@@ -1,4 +1,4 @@
-"""A fixed number of trials."""
+"""Fixed number of trials."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ class Fixed(Count):
 
     @property
     def largest(self) -> int:
-        """The greatest possible K."""
+        """Largest possible K."""
         return self.k
 
     def log_dpgf_unchecked(self, u: NDArray[np.float64]) -> NDArray[np.float64]:
-        """``log k + (k-1) log(1-u)``."""
+        """Return ``log k + (k-1) log(1-u)``."""
         if self.k == 1:
             return np.zeros_like(u)
         with np.errstate(divide="ignore"):  # u = 1
             return np.asarray(math.log(self.k) + (self.k - 1) * np.log1p(-u))
 
     def log_pmf(self, k: ArrayLike) -> NDArray[np.float64]:
-        """``log P(K = k)``, minus infinity where k cannot be drawn."""
+        """Return ``log P(K = k)``, minus infinity if k is impossible."""
         return np.where(as_float_array("k", k, "a number") == self.k, 0.0, -np.inf)
 
     def expected(self) -> float:
-        """``E K = k``."""
+        """Return ``E K = k``."""
         return float(self.k)
 
     def _quantile(self, q: float) -> int:  # noqa: ARG002 -- the same for every q

@@ -1,4 +1,4 @@
-"""The Poisson law."""
+"""Poisson law of K."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Poisson(CappedCount):
         return math.log(self.mean) - self.mean * u
 
     def _log_tilted_cdf(self, u: Floats, cap: int) -> Floats:
-        """``log P(Poisson(m (1-u)) < cap) = log Q(cap, m (1-u))``."""
+        """Return ``log P(Poisson(m (1-u)) < cap) = log Q(cap, m (1-u))``."""
         return log_gammaincc(float(cap), self.mean * (1.0 - u), (self.mean - cap) - self.mean * u)
 
     def _log_pmf(self, k: Floats) -> Floats:
@@ -51,5 +51,5 @@ class Poisson(CappedCount):
         n = k + 1.0
         return float(log_gammaincc(n, np.array([self.mean]), np.array([self.mean - n]))[0])
 
-    def _terms(self) -> PmfWeights:
-        return PmfWeights(Fraction(self.mean), 0, self.cap, falling=(Fraction(1),))
+    def _pmf_weights(self) -> PmfWeights:
+        return PmfWeights(Fraction(self.mean), 0, self.cap, denominator_shifts=(Fraction(1),))

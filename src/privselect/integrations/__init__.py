@@ -1,9 +1,9 @@
-"""Exchange with other accountants: one part per library, loaded on first use."""
+"""Integrations with other libraries: one subpackage or module per library, imported on first use."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-_HOME = {
+_MODULES = {
     "mechanism_from_event": "dp_accounting",
     "event_from_mechanism": "dp_accounting",
     "mechanism_from_pld": "dp_accounting",
@@ -27,7 +27,7 @@ _HOME = {
     "sized_for_search": "sklearn",
 }
 
-__all__ = [*_HOME]  # noqa: PLE0604
+__all__ = [*_MODULES]  # noqa: PLE0604
 
 if TYPE_CHECKING:
     from privselect.integrations.diffprivlib import diffprivlib_mechanism as diffprivlib_mechanism
@@ -54,9 +54,9 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOME:
+    if name not in _MODULES:
         raise AttributeError(f"module 'privselect.integrations' has no attribute {name!r}")
-    value: object = getattr(import_module(f"privselect.integrations.{_HOME[name]}"), name)
+    value: object = getattr(import_module(f"privselect.integrations.{_MODULES[name]}"), name)
     globals()[name] = value
     return value
 

@@ -1,4 +1,4 @@
-"""What one trial leaks: one frozen description per file."""
+"""Mechanisms: what one trial leaks, one frozen description per file."""
 
 from privselect.mechanisms.approximate import Approximate
 from privselect.mechanisms.base import Mechanism

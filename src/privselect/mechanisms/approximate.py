@@ -12,7 +12,7 @@ from privselect.text_forms import register
 @register
 @dataclass(frozen=True, slots=True)
 class Approximate(StatedPoints):
-    """(epsilon, delta)-DP and nothing else known: randomised response that leaks everything with probability delta."""
+    """An (epsilon, delta)-DP mechanism: the worst case is randomised response that leaks everything with probability delta."""
 
     text_name = "approximate"
 
@@ -20,5 +20,5 @@ class Approximate(StatedPoints):
     delta: float = parameter(POINT_DELTA, leaks="more")
 
     def guarantees(self) -> tuple[tuple[float, float], ...]:
-        """The one point, as stated."""
+        """Return the single stated point."""
         return ((self.epsilon, self.delta),)

@@ -1,4 +1,4 @@
-"""What every mechanism offers."""
+"""The base class of all mechanisms."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from privselect.errors import AccuracyError
 from privselect.interval import Interval
 from privselect.mechanisms.neighbours import ANY, check_relation
 from privselect.pairs.compose import ACCURACY, CompositionStep
-from privselect.pairs.envelope import envelope_per_order
 from privselect.pairs.dominating_pair import renyi_of_pair
+from privselect.pairs.envelope import envelope_per_order
 from privselect.text_forms import Spec
 
 if TYPE_CHECKING:
@@ -30,78 +30,79 @@ if TYPE_CHECKING:
 
 
 MAX_RUNS = 10**9
-_MOST_CARE = 2e-6  # the accuracy that is tried last where a coarser one was asked for and missed
+_FINEST_ACCURACY = 2e-6  # tried last if a coarser accuracy was requested and missed
 _ORDERS, _RUNS = Range(1.0, math.inf, low_open=True), integer_range(1, MAX_RUNS)
 
 
 class Mechanism(Spec):
-    """A frozen description of something private.
+    """A frozen description of a private mechanism.
 
-    A subclass says which pairs dominate it (:meth:`_make_brackets`); everything else follows from them.
+    A subclass defines the pairs that dominate it (:meth:`_make_brackets`). Everything else follows from them.
     """
 
     __slots__ = ()
-    sensitivity: ClassVar[str | None] = None  # what the noise is measured against, where there is noise
+    sensitivity: ClassVar[str | None] = None  # what the noise is measured against, if there is noise
 
     @property
     def neighbours(self) -> str:
-        """The neighbouring relation that the guarantee is for: "add_remove", "replace_one", or "any" (the caller's own)."""
+        """The neighbouring relation of the guarantee: "add_remove", "replace_one", or "any" (the caller's relation)."""
         return ANY
 
     @abstractmethod
     def _make_brackets(self, accuracy: float, /) -> tuple[Bracket, ...]:
-        """Return one bracket for each order of the neighbours: any two neighbours have an order that one bracket covers.
+        """Return the ordered pairs, each between discrete lower and upper pairs: any two neighbours have an order that one covers.
 
-        Mechanisms whose cells can be refined make them fine enough for a relative ``accuracy`` in epsilon; others ignore it.
+        Mechanisms with refinable cells choose them for a relative ``accuracy`` in epsilon; others ignore it.
         """
 
     @property
     def brackets(self) -> tuple[Bracket, ...]:
-        """The ordered pairs of neighbours, made once."""
+        """The brackets at the default accuracy."""
         return self.brackets_within(ACCURACY)
 
+    @lru_cache(maxsize=64)  # noqa: B019 - mechanisms are small and frozen
     def brackets_within(self, accuracy: float) -> tuple[Bracket, ...]:
-        """Return the brackets for a relative accuracy in epsilon, made once for each accuracy."""
-        return _cached_brackets(self, accuracy)
+        """Return the brackets for a relative accuracy in epsilon, if the mechanism can be refined."""
+        return self._make_brackets(accuracy)
 
     @property
     def brackets_by_order(self) -> dict[str, Bracket]:
-        """One bracket for each order of the neighbours ("both", or "remove" and "add") that holds whichever of :attr:`cases` applies."""
+        """One bracket for each order of the neighbours ("both", or "remove" and "add"), valid for all :attr:`cases`."""
         return envelope_per_order(self.brackets)
 
     @property
     def cases(self) -> tuple[Mechanism, ...]:
-        """For each two neighbours, one of these leaks at least as much as this does, the same one in every run: itself, for most."""
+        """Mechanisms of which, for any two neighbours, one leaks at least as much in every run; by default only this one."""
         return (self,)
 
     def composition_steps(self) -> tuple[tuple[Mechanism, int], ...]:
-        """What it is composed of, and how many times each: itself, once, for most."""
+        """Return the steps that this mechanism consists of, as (step, number of runs); by default itself, once."""
         return ((self, 1),)
 
     def composition_step(self) -> CompositionStep:
-        """What composition asks of one step; the order "remove" where there are two."""
+        """Return this mechanism as one step of a composition, for the order "remove" if there are two."""
         return CompositionStep(next(iter(self.brackets_by_order.values())))
 
     def delta_at(self, epsilon: ArrayLike) -> Interval:
-        """The mechanism is (epsilon, delta)-DP: delta for one or many real epsilons."""
+        """Compute delta of (epsilon, delta)-DP for one or many real epsilons."""
         eps = check_array("epsilon", epsilon, REAL)
         uppers = [bracket.upper.hockey_stick(eps, side=1) for bracket in self.brackets]
         lowers = [low.hockey_stick(eps, side=-1) for bracket in self.brackets for low in bracket.lowers]
         return interval_of_maxima(uppers, lowers)
 
     def epsilon_at(self, delta: ArrayLike, *, accuracy: float | None = None) -> Interval:
-        """The mechanism is (epsilon, delta)-DP: the least epsilon >= 0 for one or many deltas.
+        """Compute the smallest epsilon >= 0 of (epsilon, delta)-DP for one or many deltas.
 
-        With ``accuracy``, the ends are at most that far apart, relative; an accuracy that cannot be reached is refused.
+        With ``accuracy``, the relative distance of the bounds is at most that. Raises AccuracyError if it cannot be reached.
         """
-        wanted = check_array("delta", delta, OPEN_UNIT)
-        asked = check_accuracy(accuracy)
-        return epsilon_to_accuracy(lambda accuracy: self._epsilon_within(wanted, accuracy), asked)
+        deltas = check_array("delta", delta, OPEN_UNIT)
+        requested = check_accuracy(accuracy)
+        return epsilon_to_accuracy(lambda accuracy: self._epsilon_within(deltas, accuracy), requested)
 
     def epsilon_fast(self, delta: ArrayLike, *, accuracy: float = ACCURACY) -> Interval:
-        """As :meth:`epsilon_at`, with the care that ``accuracy`` asks for and no more.
+        """Compute :meth:`epsilon_at` in one pass, with only the effort that ``accuracy`` needs.
 
-        Quicker, proved from both sides all the same, and not refused where the ends stay further apart.
+        Both bounds are still proved, but their distance may exceed ``accuracy``.
         """
         return self._epsilon_within(check_array("delta", delta, OPEN_UNIT), check_number("accuracy", accuracy, ACCURACY_RANGE))
 
@@ -112,27 +113,28 @@ class Mechanism(Spec):
         return interval_of_maxima(uppers, lowers)
 
     def renyi_at(self, alpha: ArrayLike) -> Floats:
-        """An upper bound on the Renyi divergence of each order alpha > 1, greatest over both orders of the neighbours."""
+        """Compute an upper bound on the Renyi divergence of each order alpha > 1, over both orders of the neighbours."""
         orders = check_orders(alpha)
         curves = [renyi_of_pair(pair, orders) for bracket in self.brackets for pair in (bracket.upper, bracket.upper.reverse)]
         return np.asarray(np.maximum.reduce(curves))
 
-    def repeated(self, times: int, accuracy: float = ACCURACY) -> tuple[DominatingPair, ...]:
-        """Pairs that dominate ``times`` independent runs, all outputs released; ``accuracy`` in epsilon, relative, about.
+    def composed_pairs(self, times: int, accuracy: float = ACCURACY) -> tuple[DominatingPair, ...]:
+        """Return pairs that dominate ``times`` independent runs with all outputs released.
 
-        They are runs of one and the same mechanism: the case that applies is the same in all of them.
+        ``accuracy`` is an approximate relative accuracy in epsilon. The case that applies is the same in all runs.
         """
         from privselect.mechanisms.composed import composed_brackets
 
         runs = check_times(times)
         if self.cases != (self,):
-            return tuple(pair for case in self.cases for pair in case.repeated(runs, accuracy))
-        return tuple(bracket.upper for bracket in composed_brackets([(step, count * runs) for step, count in self.composition_steps()], accuracy))
+            return tuple(pair for case in self.cases for pair in case.composed_pairs(runs, accuracy))
+        steps = [(step, count * runs) for step, count in self.composition_steps()]
+        return tuple(bracket.upper for bracket in composed_brackets(steps, accuracy))
 
 
 @dataclass(frozen=True, slots=True)
 class StatedMechanism(Mechanism):
-    """One whose noise or guarantee is stated for the caller's own neighbouring relation, which may be named."""
+    """A mechanism whose noise or guarantee is stated for the caller's neighbouring relation, which may be named."""
 
     neighbours: str = field(default=ANY, kw_only=True)
 
@@ -141,25 +143,20 @@ class StatedMechanism(Mechanism):
         check_relation(self.neighbours)
 
 
-@lru_cache(maxsize=64)
-def _cached_brackets(mechanism: Mechanism, accuracy: float) -> tuple[Bracket, ...]:
-    return mechanism._make_brackets(accuracy)  # noqa: SLF001
-
-
 def check_accuracy(accuracy: float | None) -> float | None:
-    """How far the ends of an epsilon may be apart, relative."""
+    """Check the relative distance allowed between the bounds of an epsilon."""
     return None if accuracy is None else check_number("accuracy", accuracy, ACCURACY_RANGE)
 
 
 def epsilon_to_accuracy(find: Callable[[float], Interval], accuracy: float | None) -> Interval:
-    """What ``find`` finds for an accuracy, with more care where that does not suffice; refused if its ends stay too far apart."""
+    """Return ``find(accuracy)``, or a finer result if its bounds are too far apart; raise if no result is accurate enough."""
     if accuracy is None:
         return find(ACCURACY)
     gaps = []
-    for care in sorted({accuracy, 0.3 * accuracy, min(accuracy, _MOST_CARE)}, reverse=True):
-        found = find(care)
+    for attempt in sorted({accuracy, 0.3 * accuracy, min(accuracy, _FINEST_ACCURACY)}, reverse=True):
+        found = find(attempt)
         if found.lower is None:
-            raise AccuracyError(f"an `accuracy` of {format_value(accuracy)} cannot be promised where no lower end is proved")
+            raise AccuracyError(f"an `accuracy` of {format_value(accuracy)} needs a proved lower bound, which this mechanism does not have")
         lower, upper = np.asarray(found.lower), np.asarray(found.upper)
         with np.errstate(divide="ignore", invalid="ignore"):
             gaps.append(float(np.where(upper == lower, 0.0, upper / lower - 1.0).max()))
@@ -168,31 +165,34 @@ def epsilon_to_accuracy(find: Callable[[float], Interval], accuracy: float | Non
         if not math.isfinite(gaps[-1]):
             break
     best = min(gaps)
-    named = "none can" if math.isinf(best) else f"{best + 0.05 * 10.0 ** math.floor(math.log10(best)):.1e} can"  # rounded up
-    raise AccuracyError(f"an `accuracy` of {format_value(accuracy)} in epsilon cannot be reached here; {named}")
+    if math.isinf(best):
+        reachable = "no accuracy can be reached"
+    else:
+        reachable = f"{best + 0.05 * 10.0 ** math.floor(math.log10(best)):.1e} can be reached"  # rounded up
+    raise AccuracyError(f"an `accuracy` of {format_value(accuracy)} in epsilon cannot be reached here; {reachable}")
 
 
 def interval_of_maxima(uppers: list[Floats], lowers: list[Floats]) -> Interval:
-    """The greatest of each, as an interval; without a lower end where there is none."""
+    """Return the interval from the largest lower bound to the largest upper bound; without a lower bound if there is none."""
     upper = np.maximum.reduce(uppers)
     if not lowers:
         return Interval(None, scalar_or_array(upper))
     lower = np.maximum.reduce(lowers)
     if np.any(lower > upper * (1.0 + 1e-9) + 1e-300):
-        raise ArithmeticError("a lower bound lies above an upper one: one of them is wrong")  # never to pass for a number
+        raise ArithmeticError("a lower bound exceeds an upper bound: one of them is wrong")
     return Interval(scalar_or_array(np.minimum(lower, upper)), scalar_or_array(upper))
 
 
 def check_orders(alpha: ArrayLike) -> Floats:
-    """Orders of Renyi divergences, each above 1."""
+    """Check orders of Renyi divergences, each above 1."""
     return check_array("alpha", alpha, _ORDERS)
 
 
 def check_times(times: int) -> int:
-    """A number of runs."""
+    """Check a number of runs."""
     return int(check_number("times", times, _RUNS))
 
 
 def scalar_or_array(values: Floats) -> Any:
-    """A Python float for a single number, the array itself otherwise."""
+    """Return a Python float for a single number, otherwise the array."""
     return float(values) if np.ndim(values) == 0 else values

@@ -31,14 +31,14 @@ _DIGITS = 40
 @register
 @dataclass(frozen=True, slots=True)
 class DiscreteLaplace(StatedMechanism):
-    """A whole number k with mass proportional to ``exp(-|k|/scale)`` added to a whole-valued query of sensitivity 1.
+    """Integer noise k with mass proportional to ``exp(-|k|/scale)`` on an integer-valued query of sensitivity 1.
 
-    Also called the geometric mechanism (Ghosh, Roughgarden and Sundararajan 2009). Around 1 against around 0, every k >= 1 has loss
-    ``1/scale`` and every other one ``-1/scale``: the pair is randomised response, with masses 1/(1+t) and t/(1+t), t = exp(-1/scale).
+    Also called the geometric mechanism (Ghosh, Roughgarden and Sundararajan 2009). Centred at 1 against centred at 0, every k >= 1 has
+    loss ``1/scale`` and every other k ``-1/scale``. The pair is randomised response with masses 1/(1+t) and t/(1+t), t = exp(-1/scale).
     """
 
     text_name = "discrete_laplace"
-    sensitivity = "whole-valued, sensitivity 1"
+    sensitivity = "integer-valued, sensitivity 1"
 
     scale: float = parameter(Range(1.0 / LARGEST_LOSS, math.inf), leaks="less")
 
@@ -46,16 +46,16 @@ class DiscreteLaplace(StatedMechanism):
         return (discrete_laplace_bracket(self.scale),)
 
     def sample(self, entropy: Entropy | None = None) -> int:
-        """Draw the noise exactly from this law; ``entropy`` is anything with ``getrandbits``, the operating system's by default."""
+        """Draw the noise exactly; ``entropy`` is any object with ``getrandbits``, by default the operating system's."""
         return sample_discrete_laplace(Fraction(self.scale), random.SystemRandom() if entropy is None else entropy)
 
     def renyi_at(self, alpha: ArrayLike) -> Floats:
-        """In closed form."""
+        """Compute the closed form, rounded up."""
         return discrete_laplace_renyi(self.scale, check_orders(alpha))
 
 
 def discrete_laplace_bracket(scale: float, shift: int = 1) -> Bracket:
-    """The law around ``shift`` (1 or 2) against the same around 0; with 2, the outcome half-way has loss 0 and mass t(1-t)/(1+t).
+    """Return the bracket of a shift by 1 or 2. With 2, the middle outcome has loss 0 and mass t(1-t)/(1+t).
 
     Holds when ``shift/scale`` is at most 700, where the masses are floats.
     """
@@ -66,34 +66,34 @@ def discrete_laplace_bracket(scale: float, shift: int = 1) -> Bracket:
         if shift == 2:
             masses.insert(1, t * (1 - t) / (1 + t))
         first = np.array([float(mass) for mass in masses])
-    # Half-way, a mass may round to 0, where the scale is tiny: as it has no loss, it may be left out.
+    # The middle mass may round to 0 for a tiny scale. It has no loss, so it can be left out.
     first = first[first > 0.0]
     pair = DominatingPair(first, first[::-1])
     return Bracket(pair, (pair,))
 
 
 def discrete_laplace_renyi(scale: float, alpha: Floats, shift: int = 1) -> Floats:
-    """``log( (e^x + t^shift e^-x)/(1+t) + middle )/(alpha-1)`` with ``x = (alpha-1) shift/scale``, rounded up."""
+    """Return ``log( (e^x + t^shift e^-x)/(1+t) + middle )/(alpha-1)`` with ``x = (alpha-1) shift/scale``, rounded up."""
     most, power = 1.0 / scale, alpha - 1.0
     x = shift * power * most
     near = np.minimum(x, 1.0)
-    t, apart = math.exp(-most), -math.expm1(-most)  # apart: 1 - t
-    ends = 1.0 if shift == 1 else (1.0 + t * t) / (1.0 + t)  # the mass of the two ends, and by how much the likely one has more
-    tilt = math.tanh(0.5 * most) if shift == 1 else apart
-    # The sum is 1 + ends (cosh x - 1) + tilt sinh x: near 0 by what it has above 1, far from it in logs.
-    small = np.log1p(2.0 * ends * np.sinh(0.5 * near) ** 2 + tilt * np.sinh(near))
-    rest = np.exp(-shift * most - 2.0 * x) + (t * apart * np.exp(-x) if shift == 2 else 0.0)
-    large = x + np.log1p(rest) - math.log1p(t)
+    t, rest = math.exp(-most), -math.expm1(-most)  # rest: 1 - t
+    outer = 1.0 if shift == 1 else (1.0 + t * t) / (1.0 + t)  # the mass of the two outer outcomes
+    tilt = math.tanh(0.5 * most) if shift == 1 else rest  # the difference of the two masses
+    # The sum is 1 + outer (cosh x - 1) + tilt sinh x: near x = 0 by its excess over 1, far from it by logarithms.
+    small = np.log1p(2.0 * outer * np.sinh(0.5 * near) ** 2 + tilt * np.sinh(near))
+    others = np.exp(-shift * most - 2.0 * x) + (t * rest * np.exp(-x) if shift == 2 else 0.0)
+    large = x + np.log1p(others) - math.log1p(t)
     return np.asarray(np.where(x < 1.0, small, large) / power * (1.0 + 1e-14))
 
 
 def sample_discrete_laplace(scale: int | Fraction, entropy: Entropy) -> int:
-    """A whole number k with probability exactly proportional to ``exp(-|k|/scale)``.
+    """Draw an integer k with probability exactly proportional to ``exp(-|k|/scale)``.
 
-    For scale = s/t, a size with probability proportional to ``exp(-size/s)`` is drawn by its remainder and its number of times s, and
-    every t sizes in a row are one: they share what the ones after them have less.
+    For scale = s/t, a size with probability proportional to ``exp(-size/s)`` is drawn by its remainder and quotient modulo s. Every t
+    consecutive sizes are then merged into one, which gives the ratio ``exp(-t/s)`` from one result to the next.
     """
-    width, sizes = Fraction(scale).as_integer_ratio()
+    width, merged = Fraction(scale).as_integer_ratio()
     while True:
         rest = uniform_below(width, entropy)
         if not bernoulli_exp(Fraction(rest, width), entropy):
@@ -101,7 +101,7 @@ def sample_discrete_laplace(scale: int | Fraction, entropy: Entropy) -> int:
         size = rest
         while bernoulli_exp(Fraction(1), entropy):
             size += width
-        size //= sizes
+        size //= merged
         negative = bool(entropy.getrandbits(1))
         if size or not negative:  # 0 has one sign only
             return -size if negative else size

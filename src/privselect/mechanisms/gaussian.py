@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _REACH = 36.0  # standard deviations: a normal tail beyond this is near the smallest float
 _NARROW = 0.1  # of a cell, in standard deviations
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(7)
-CELL_WIDTH = 0.02  # width of a cell, in standard deviations: the upper and lower curves then agree to about 1e-3 in delta, 1e-4 in epsilon
+CELL_WIDTH = 0.02  # in standard deviations: the upper and lower profiles then agree to about 1e-3 in delta, 1e-4 in epsilon
 
 
 @register
@@ -39,46 +39,46 @@ class Gaussian(StatedMechanism):
 
     sigma: float = parameter(POSITIVE, leaks="less")
 
-    def renyi_at(self, alpha: ArrayLike) -> Floats:
-        """In closed form."""
-        with np.errstate(over="ignore"):
-            return np.asarray(0.5 * check_orders(alpha) / self.sigma / self.sigma * (1.0 + 1e-15))
-
     def _make_brackets(self, accuracy: float, /) -> tuple[Bracket, ...]:
         return (gaussian_bracket(1.0 / self.sigma, cell_width(accuracy)),)
 
     def composition_step(self) -> CompositionStep:
-        """With cells between multiples of the lattice's spacing."""
+        """Return the step, with cells on multiples of the lattice spacing."""
         return gaussian_composition_step(1.0 / self.sigma)
+
+    def renyi_at(self, alpha: ArrayLike) -> Floats:
+        """Compute the closed form, rounded up."""
+        with np.errstate(over="ignore"):
+            return np.asarray(0.5 * check_orders(alpha) / self.sigma / self.sigma * (1.0 + 1e-15))
 
 
 def cell_width(accuracy: float) -> float:
-    """The width of cells that is fine enough: the error is of second order in it."""
+    """Return a cell width that is fine enough for the accuracy: the error is of second order in the width."""
     return CELL_WIDTH * min(math.sqrt(accuracy / ACCURACY), 1.0)
 
 
 def gaussian_composition_step(mu: float) -> CompositionStep:
-    """N(mu, 1) against N(0, 1), to be composed."""
+    """Return N(mu, 1) against N(0, 1) as one step of a composition."""
     bracket = gaussian_bracket(mu)
 
-    def on(resolution: Resolution) -> Bracket:
-        # No cell need be finer than this for the law's own sake.
+    def refine(resolution: Resolution) -> Bracket:
+        # The distribution itself needs no cells narrower than CELL_WIDTH.
         stride = max(int(min(CELL_WIDTH * mu, resolution.widest_cell) / resolution.spacing), 1)
         return gaussian_bracket(mu, stride * resolution.spacing / mu)
 
-    return CompositionStep(bracket, on if len(bracket.upper.p) else None)
+    return CompositionStep(bracket, refine if len(bracket.upper.p) else None)
 
 
 def gaussian_bracket(mu: float, cell: float = CELL_WIDTH) -> Bracket:
-    """N(mu, 1) against N(0, 1): an outcome z has loss ``mu (z - mu/2)``; reversal is a reflection, so one order serves both.
+    """Return the bracket of N(mu, 1) against N(0, 1); reversal is a reflection, so one order is enough.
 
-    The losses at the ends of the cells are the multiples of ``mu * cell``.
+    An outcome z has loss ``mu (z - mu/2)``. The losses at the cell edges are the multiples of ``mu * cell``.
     """
-    # Both laws' tails beyond the knots must be proper floats, and so must e^loss; what lies further out is charged in full.
+    # The tails of both distributions beyond the knots must be normal floats, and so must e^loss. The rest is charged in full.
     reach = min(_REACH - 0.5 * mu, LARGEST_LOSS / mu)
     if reach < cell:
         everything = DominatingPair(np.array([]), np.array([]), 1.0, 1.0)
-        odds = np.exp(-600.0)  # far less than the truth allows
+        odds = np.exp(-600.0)  # much weaker than the truth
         return Bracket(everything, (DominatingPair(np.array([odds, 1.0 - odds]), np.array([1.0 - odds, odds])),))
     steps = int(reach / cell)
     middle = np.arange(-steps, steps + 1, dtype=np.float64) * cell
@@ -87,10 +87,10 @@ def gaussian_bracket(mu: float, cell: float = CELL_WIDTH) -> Bracket:
 
 
 def normal_cells(z: Floats) -> Floats:
-    """Masses of a standard normal below z[0], between neighbours, and above z[-1], each right to some hundred units in the last place.
+    """Return masses of a standard normal below z[0], between neighbours, and above z[-1], each right to some hundred ulps.
 
-    Of a narrow cell the tails at its ends are nearly the same: its mass is the integral of the density instead, by Gauss-Legendre,
-    which is right to 1e-15 where the density changes by a factor of e at most. Others are differences of the smaller tail.
+    The tails at the edges of a narrow cell are nearly equal, so its mass is the integral of the density by Gauss-Legendre. That rule is
+    right to 1e-15 if the density changes by a factor of at most e. Other masses are differences of the smaller tail.
     """
     below, above = ndtr(z), ndtr(-z)
     between = np.where(z[:-1] < 0.0, np.diff(below), -np.diff(above))
@@ -104,9 +104,9 @@ def normal_cells(z: Floats) -> Floats:
 
 
 def gaussian_delta(mu: float | Floats, epsilon: ArrayLike) -> Floats:
-    """The profile of N(mu, 1) against N(0, 1) at epsilon >= 0: ``Phi(a) - e^epsilon Phi(a - mu)``, ``a = mu/2 - epsilon/mu``.
+    """Return the profile of N(mu, 1) against N(0, 1) at epsilon >= 0: ``Phi(a) - e^epsilon Phi(a - mu)``, ``a = mu/2 - epsilon/mu``.
 
-    ``e^epsilon phi(a - mu) = phi(a)``, so both terms are phi(a) times a ratio of Mills: no digit is lost far out, where both are small.
+    ``e^epsilon phi(a - mu) = phi(a)``, so both terms are phi(a) times a Mills ratio, which keeps all digits in the far tail.
     """
     a = 0.5 * mu - np.asarray(epsilon, dtype=np.float64) / mu
     density, half = np.exp(-0.5 * a * a), math.sqrt(0.5)
@@ -115,10 +115,10 @@ def gaussian_delta(mu: float | Floats, epsilon: ArrayLike) -> Floats:
 
 
 def gaussian_delta_upper(mu: float | Floats, epsilon: ArrayLike) -> Floats:
-    """:func:`gaussian_delta`, rounded up.
+    """Return :func:`gaussian_delta`, rounded up.
 
-    Of a small mu the two terms are nearly the same: what their difference loses is some units in the last place of the first one. A
-    rounding of a, some units in its last place, moves the density by a^2 of these.
+    For small mu the two terms are nearly equal: their difference has an error of some units in the last place of the first. A rounding
+    of a by some units in its last place moves the density by a^2 of these.
     """
     a = 0.5 * mu - np.asarray(epsilon, dtype=np.float64) / mu
     return np.asarray(gaussian_delta(mu, epsilon) * (1.0 + 1e-14 * (1.0 + a * a)) + 4e-15 * ndtr(a))

@@ -1,4 +1,4 @@
-"""Gaussian DP with a leak."""
+"""Gaussian differential privacy with an additional failure probability."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from privselect._util.validation import POSITIVE, Range, parameter
 from privselect.mechanisms.base import StatedMechanism, check_orders
 from privselect.mechanisms.gaussian import cell_width, gaussian_bracket
 from privselect.pairs import Bracket, DominatingPair
-from privselect.pairs.subnormal_masses import union_upper, union_lower
+from privselect.pairs.subnormal_masses import union_lower, union_upper
 from privselect.text_forms import register
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-_EVERYTHING = DominatingPair(np.array([]), np.array([]), 1.0, 1.0)
+_EVERYTHING_LEAKS = DominatingPair(np.array([]), np.array([]), 1.0, 1.0)
 
 
 @register
@@ -36,13 +36,13 @@ class GaussianDP(StatedMechanism):
         return (with_total_leak(gaussian_bracket(self.mu, cell_width(accuracy)), self.delta),)
 
     def renyi_at(self, alpha: ArrayLike) -> Floats:
-        """Without a leak that of the Gaussian, as the divergence of a dominating pair is an upper bound; with one, infinite."""
+        """Compute the Gaussian divergence, an upper bound because the pair dominates; infinite if delta > 0."""
         with np.errstate(over="ignore"):
             clean = 0.5 * check_orders(alpha) * self.mu * self.mu * (1.0 + 1e-15)
         return np.asarray(clean if self.delta == 0.0 else np.full_like(clean, np.inf))
 
 
 def with_total_leak(clean: Bracket, delta: float) -> Bracket:
-    """The same, but with probability ``delta`` everything leaks."""
-    parts = [[(1.0 - delta, pair), (delta, _EVERYTHING)] for pair in (clean.upper, *clean.lowers)]
+    """Return the bracket of a mechanism that leaks everything with probability ``delta``, and otherwise as ``clean``."""
+    parts = [[(1.0 - delta, pair), (delta, _EVERYTHING_LEAKS)] for pair in (clean.upper, *clean.lowers)]
     return Bracket(union_upper(parts[0]), tuple(union_lower(part) for part in parts[1:]), clean.direction)

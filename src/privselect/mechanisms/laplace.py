@@ -28,8 +28,7 @@ _TERMS = 18  # of a power series on [-1, 1]: 1/20! is below the last digit
 class Laplace(StatedMechanism):
     """Laplace noise on a query of L1 sensitivity 1: densities ``exp(-|x|/scale)`` around 0 and around 1.
 
-    Outside [0, 1] the loss is constant, +-1/scale, with mass 1/2 on the likely side; inside, a loss l has x = (1 + scale l)/2
-    on the way from one centre to the other.
+    Outside [0, 1] the loss is constant, +-1/scale, with mass 1/2 on the likely side. Inside, a loss l has x = (1 + scale l)/2.
     """
 
     text_name = "laplace"
@@ -40,7 +39,7 @@ class Laplace(StatedMechanism):
     def _make_brackets(self, _accuracy: float, /) -> tuple[Bracket, ...]:
         most = 1.0 / self.scale
         knots = np.linspace(-most, most, _CELLS + 1)
-        # P has its centre where the loss is +most: inside, P(loss < l) = exp((l - most)/2)/2, and Q is its reflection.
+        # P is centred where the loss is +most: inside, P(loss < l) = exp((l - most)/2)/2, and Q is its reflection.
         inner_p = 0.5 * np.exp(0.5 * (knots[:-1] - most)) * np.expm1(0.5 * np.diff(knots))
         inner_q = inner_p[::-1]
         far = 0.5 * np.exp(-most)
@@ -52,24 +51,24 @@ class Laplace(StatedMechanism):
         return (Bracket(connect_the_dots(knots, cell_p, cell_q, atoms), (DominatingPair(p, q),)),)
 
     def renyi_at(self, alpha: ArrayLike) -> Floats:
-        """In closed form."""
+        """Compute the closed form, rounded up."""
         return laplace_renyi(1.0 / self.scale, check_orders(alpha))
 
 
 def laplace_renyi(most: float, alpha: Floats) -> Floats:
-    """``log( (a e^((a-1)g) + (a-1) e^(-ag))/(2a-1) )/(a-1)`` with g = ``most``, the greatest loss, rounded up.
+    """Return ``log( (a e^((a-1)g) + (a-1) e^(-ag))/(2a-1) )/(a-1)`` with g = ``most``, the largest loss, rounded up.
 
-    What the sum has above 1 is ``(a f((a-1)g) + (a-1) f(-ag))/(2a-1)`` with ``f(x) = e^x - 1 - x >= 0``: small g keep their digits.
+    The sum minus 1 is ``(a f((a-1)g) + (a-1) f(-ag))/(2a-1)`` with ``f(x) = e^x - 1 - x >= 0``, which keeps digits for small g.
     """
     power = alpha - 1.0
     high, low = power * most, -alpha * most
-    near = (alpha * _past_line(np.minimum(high, 1.0)) + power * _past_line(low)) / (2.0 * alpha - 1.0)
+    near = (alpha * _exp_minus_line(np.minimum(high, 1.0)) + power * _exp_minus_line(low)) / (2.0 * alpha - 1.0)
     far = np.log(alpha / (2.0 * alpha - 1.0)) + np.log1p(power / alpha * np.exp(low - high)) + high
     return np.asarray(np.where(high < 1.0, np.log1p(near), far) / power * (1.0 + 1e-13))
 
 
-def _past_line(x: Floats) -> Floats:
-    """``e^x - 1 - x``, with its digits near 0."""
+def _exp_minus_line(x: Floats) -> Floats:
+    """Return ``e^x - 1 - x``, accurate near 0."""
     small = np.clip(x, -1.0, 1.0)
     series = np.ones_like(small)
     for k in range(_TERMS, 2, -1):

@@ -1,4 +1,4 @@
-"""Which data sets are neighbours, and whether parts of a mechanism agree on it."""
+"""Neighbouring relations between data sets."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ if TYPE_CHECKING:
 
 ADD_REMOVE = "add_remove"
 REPLACE_ONE = "replace_one"
-ANY = "any"  # the sensitivity is stated for whatever relation the caller uses: it goes with either
+ANY = "any"  # the sensitivity is stated for the caller's relation, so it is compatible with both
 RELATIONS = (ANY, ADD_REMOVE, REPLACE_ONE)
 
 
 def check_relation(value: Any) -> str:
-    """``value`` if it is a known relation, or one clear sentence."""
+    """Return ``value`` if it is a known relation; raise otherwise."""
     if not isinstance(value, str) or value not in RELATIONS:
         raise ParameterError(f"`neighbours` must be one of {', '.join(RELATIONS)}, got {format_value(value)}")
     return str(value)
 
 
 def common_relation(parts: Iterable[tuple[str, object]]) -> str:
-    """The one relation that all parts, given as (relation, part), are stated for."""
+    """Return the one relation that all (relation, part) pairs are stated for; raise if they disagree."""
     found, first = ANY, None
     for relation, part in parts:
         if relation in {ANY, found}:

@@ -12,12 +12,12 @@ from privselect.text_forms import register
 @register
 @dataclass(frozen=True, slots=True)
 class Pure(StatedPoints):
-    """epsilon-DP and nothing else known: randomised response with odds e^epsilon dominates every such mechanism."""
+    """An epsilon-DP mechanism: randomised response with odds e^epsilon dominates every such mechanism."""
 
     text_name = "pure"
 
     epsilon: float = parameter(POINT_EPSILON, leaks="more")
 
     def guarantees(self) -> tuple[tuple[float, float], ...]:
-        """The one point, as stated."""
+        """Return the single stated point."""
         return ((self.epsilon, 0.0),)

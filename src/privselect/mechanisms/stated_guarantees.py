@@ -1,4 +1,4 @@
-"""A mechanism of which only (epsilon, delta) guarantees are known."""
+"""Mechanisms given by (epsilon, delta) guarantees."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ POINT_DELTA = Range(0.0, 1.0)
 
 @dataclass(frozen=True, slots=True)
 class StatedPoints(StatedMechanism):
-    """Some ``(epsilon_i, delta_i)`` hold, in both directions, and nothing else is known."""
+    """Base class of mechanisms with ``(epsilon_i, delta_i)`` guarantees in both directions."""
 
     @abstractmethod
     def guarantees(self) -> tuple[tuple[float, float], ...]:
-        """The points, as stated."""
+        """Return the stated points."""
 
     def _make_brackets(self, _accuracy: float, /) -> tuple[Bracket, ...]:
         return (bracket_from_points(self.guarantees()),)
 
     def _epsilon_within(self, delta: Floats, accuracy: float) -> Interval:
-        # At a delta that is stated the epsilon beside it holds, to the last digit; the pair's sums allow for rounding.
-        found = StatedMechanism._epsilon_within(self, delta, accuracy)  # noqa: SLF001 - super() does not know a class with slots
+        # At a stated delta its epsilon holds exactly; the sums of the pair allow for rounding.
+        found = StatedMechanism._epsilon_within(self, delta, accuracy)  # noqa: SLF001 - super() does not work in a class with slots
         stated = np.minimum.reduce([np.where(delta >= d, e, np.inf) for e, d in self.guarantees()])
         upper = np.minimum(found.upper, stated)
         return Interval(None if found.lower is None else scalar_or_array(np.minimum(found.lower, upper)), scalar_or_array(upper))
@@ -46,7 +46,7 @@ class StatedPoints(StatedMechanism):
 @register
 @dataclass(frozen=True, slots=True)
 class Points(StatedPoints):
-    """Every ``(epsilon_i, delta_i)`` holds, in both directions, and nothing else is known: the worst such mechanism is assumed."""
+    """Every ``(epsilon_i, delta_i)`` holds in both directions. The worst mechanism with these guarantees is assumed."""
 
     text_name = "points"
 
@@ -60,7 +60,7 @@ class Points(StatedPoints):
             raise ParameterError("`points` needs at least one (epsilon, delta), got none")
 
     def guarantees(self) -> tuple[tuple[float, float], ...]:
-        """The points, as stated."""
+        """Return the stated points."""
         return self.points
 
 

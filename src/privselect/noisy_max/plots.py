@@ -11,7 +11,7 @@ import numpy as np
 
 from privselect._util.plotting import BLACK, BOUND_STYLES, GREY_DASHED, check_plot_file, line_style, save_plot, style_axes
 from privselect._util.rich_tables import rich_table
-from privselect._util.rounding import format_up
+from privselect._util.rounding import finite_or_none, format_up
 from privselect._util.validation import OPEN_UNIT, check_number, format_value, integer_range
 from privselect.errors import ParameterError
 from privselect.mechanisms.base import MAX_RUNS
@@ -55,11 +55,11 @@ def round_curves(mechanism: NoisyMax, *, delta: float, points: int = _POINTS) ->
     mechanisms = [dataclasses.replace(mechanism, rounds=count) for count in rounds]
     for one in mechanisms:
         epsilon = one.epsilon_at(at)
-        curves["upper"].append(_finite(epsilon.upper))
-        curves["lower"].append(_finite(epsilon.lower))
+        curves["upper"].append(finite_or_none(epsilon.upper))
+        curves["lower"].append(finite_or_none(epsilon.lower))
     bounds = [one.bounds(at) for one in mechanisms]
     names = dict.fromkeys(name for one in bounds for name in one)
-    return curves | {name: [_finite(one.get(name)) for one in bounds] for name in names}
+    return curves | {name: [finite_or_none(one.get(name)) for one in bounds] for name in names}
 
 
 def draw_bounds(mechanism: NoisyMax, *, delta: float, path: str | Path) -> None:
@@ -90,10 +90,6 @@ def _rounds_to_plot(rounds: int, size: int) -> list[int]:
     """Return integers in roughly equal logarithmic steps, including ``rounds``."""
     steps = np.geomspace(1.0, min(max(_MIN_ROUNDS, rounds), MAX_RUNS), size)
     return sorted({rounds, *(round(step) for step in steps)})
-
-
-def _finite(value: Any) -> float | None:
-    return float(value) if value is not None and math.isfinite(value) else None
 
 
 def _figure(curves: Curves, mechanism: NoisyMax, delta: float) -> Figure:

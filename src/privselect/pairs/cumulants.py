@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from privselect.pairs.dominating_pair import DominatingPair
     from privselect.pairs.loss_lattice import LatticePair
 
-    Law = DominatingPair | LatticePair
+    AnyPair = DominatingPair | LatticePair
     Floats = NDArray[np.float64]
     Part = tuple[Floats, Floats, int]  # logs of the masses, losses, number of runs
 
@@ -36,9 +36,9 @@ class Cumulants:
         self._parts, self._rare, self._steepest = parts, rare, steepest
 
     @classmethod
-    def of(cls, laws: Iterable[tuple[Law, int]], rare: Iterable[tuple[Law, int]] = (), *, steepest: float = 1e12) -> Cumulants:
+    def of(cls, pairs: Iterable[tuple[AnyPair, int]], rare: Iterable[tuple[AnyPair, int]] = (), *, steepest: float = 1e12) -> Cumulants:
         """Create from pairs, on a lattice or not, with their number of runs."""
-        parts, large = ([(np.log(law.q), law.losses, times) for law, times in some if len(law.q)] for some in (laws, rare))
+        parts, large = ([(np.log(pair.q), pair.losses, times) for pair, times in some if len(pair.q)] for some in (pairs, rare))
         return cls(parts, large, steepest=steepest)
 
     def at(self, tilts: Floats) -> tuple[Floats, Floats, Floats]:
@@ -95,8 +95,8 @@ class Cumulants:
             if abs(excess) < _TILT_TOLERANCE * depth or (excess < 0.0 and (slope <= 0.0 or step >= self._steepest)):
                 break
             too_small, too_large = (step, too_large) if excess < 0.0 else (too_small, step)
-            wanted, most = step - excess / slope if slope > _ZERO_SLOPE else 0.0, min(too_large, 2.0 * step)
-            step = wanted if too_small < wanted < most else 2.0 * step if math.isinf(too_large) else 0.5 * (too_small + too_large)
+            newton, most = step - excess / slope if slope > _ZERO_SLOPE else 0.0, min(too_large, 2.0 * step)
+            step = newton if too_small < newton < most else 2.0 * step if math.isinf(too_large) else 0.5 * (too_small + too_large)
             step = min(step, self._steepest)
         return found
 
@@ -211,5 +211,5 @@ class Tilts:
 
     def _excess_cost(self, places: NDArray[np.int64], losses: Floats) -> Floats:
         """Return the log of each tilt's error at its loss, relative to the smallest error of all tilts."""
-        least = (self.value[:, None] - self.tilts[:, None] * losses).min(axis=0)
-        return np.asarray(self.value[places] - self.tilts[places] * losses - least)
+        smallest = (self.value[:, None] - self.tilts[:, None] * losses).min(axis=0)
+        return np.asarray(self.value[places] - self.tilts[places] * losses - smallest)

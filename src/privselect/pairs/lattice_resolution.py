@@ -80,21 +80,21 @@ def resolution_for(parts: Pairs, accuracy: float, limits: tuple[float, float]) -
     cells = min(max(_TYPICAL_CELLS * 1e-4 / accuracy, _TYPICAL_CELLS), _MAX_CELLS)
     tilt, _ = cumulants.high_end(_DEEPEST_LOG_DELTA)
 
-    def fit(law: Cumulants) -> tuple[float, float]:
+    def fit(sums: Cumulants) -> tuple[float, float]:
         """Return the desired spacing, and the finest that memory allows."""
-        _, _, variances = law.at(np.array([-1.0, 0.0, 1.0, 0.5 * (1.0 + tilt), tilt]))
+        _, _, variances = sums.at(np.array([-1.0, 0.0, 1.0, 0.5 * (1.0 + tilt), tilt]))
         depth = -math.log(floor)
-        width = min(law.high_end(depth)[1], most) - max(law.low_end(depth)[1], -most)
+        width = min(sums.high_end(depth)[1], most) - max(sums.low_end(depth)[1], -most)
         return _CELL * finesse * math.sqrt(max(float(variances.min()), 1e-24) / runs), max(width / cells, 1e-13)
 
-    wanted, finest = fit(cumulants)
+    desired, finest = fit(cumulants)
     coarse = finest * cells / _MAX_COARSE_CELLS
     large = large_loss_threshold(parts, floor)
-    if large < math.inf and finest <= wanted and are_large_losses_common(parts, large):
+    if large < math.inf and finest <= desired and are_large_losses_common(parts, large):
         large = math.inf
     if large < math.inf:
-        wanted, finest = fit(Cumulants.of([(split_pair(pair, large).usual, times) for pair, times in parts]))
-    spacing = _align_to_heavy_loss(parts, max(wanted, finest))
+        desired, finest = fit(Cumulants.of([(split_pair(pair, large).usual, times) for pair, times in parts]))
+    spacing = _align_to_heavy_loss(parts, max(desired, finest))
     # Sums with a large loss are rare and have small tilts, so the lattice's effect on their variance matters less.
     coarse = max(min(_COARSE_CELL * finesse / math.sqrt(runs) / tilt, _LARGE_LOSS_CELL * finesse * large), coarse, spacing)
     coarse = spacing * int(coarse / spacing)

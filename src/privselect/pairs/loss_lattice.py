@@ -142,10 +142,10 @@ def _split_between_knots(pair: DominatingPair, spacing: float) -> tuple[Indices,
     """Return, for each outcome, the multiple of the spacing at or below its loss, and the masses for it and for the next multiple."""
     losses = pair.losses
     nearest = np.rint(losses / spacing)
-    beside = losses - nearest * spacing
+    offset = losses - nearest * spacing
     # On a knot, up to the rounding of the loss.
-    on_knot = np.abs(beside) <= _loss_rounding(losses)
-    lower = np.where(on_knot | (beside > 0.0), nearest, nearest - 1.0)
+    on_knot = np.abs(offset) <= _loss_rounding(losses)
+    lower = np.where(on_knot | (offset > 0.0), nearest, nearest - 1.0)
     inside = np.where(on_knot, 0.0, losses - lower * spacing)
     inside = np.clip(inside, 0.0, spacing)
     share = np.expm1(inside) / np.expm1(spacing)
@@ -201,8 +201,8 @@ class LatticeProfile:
         start = self._first * self._spacing
         multiple = np.floor(epsilon / self._spacing * (1.0 + 1e-15)) - self._first
         place = np.clip(multiple, 0.0, len(self._heights) - 1.0).astype(np.int64)
-        beside = np.maximum(epsilon - (self._first + place) * self._spacing, 0.0)
-        share = np.minimum(np.expm1(beside) / math.expm1(self._spacing), 1.0)
+        offset = np.maximum(epsilon - (self._first + place) * self._spacing, 0.0)
+        share = np.minimum(np.expm1(offset) / math.expm1(self._spacing), 1.0)
         after = np.append(self._heights, 0.0)
         # Below the first loss all outcomes count.
         before = np.exp(np.minimum(epsilon, start)) * np.expm1(np.maximum(start - epsilon, 0.0))
@@ -220,6 +220,6 @@ class LatticeProfile:
         needed = np.minimum(np.sqrt(self._spacing * self._p / allowed), 1.0)
         chosen = np.flatnonzero(np.diff(np.floor(np.cumsum(needed)), prepend=-1.0) > 0.0)
         # An isolated outcome has no density and needs a knot: otherwise the chord would pass above its kink.
-        beside = np.pad(self._p, 2)
-        alone = np.flatnonzero((self._p > _HEAVY_MASS * height) & (self._p > 4.0 * np.minimum(beside[:-4], beside[4:])))
+        padded = np.pad(self._p, 2)
+        alone = np.flatnonzero((self._p > _HEAVY_MASS * height) & (self._p > 4.0 * np.minimum(padded[:-4], padded[4:])))
         return np.unique(np.concatenate([[0], self._first + np.concatenate([[0], chosen, alone, [len(height) - 1]])])) * self._spacing

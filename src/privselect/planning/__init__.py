@@ -1,1 +1,1 @@
-"""Which noise, how many trials, which law of K."""
+"""Planning: noise, number of trials and law of K under a privacy budget."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any
 
+from privselect._util.rounding import round_down, round_up
 from privselect._util.validation import ACCURACY_RANGE, REAL, check_number, format_value
 from privselect.counts.base import Count
 from privselect.errors import ParameterError
@@ -81,8 +81,7 @@ class SearchRange:
             if abs(inside - near) < 1e-9 * abs(inside):  # rounding error of the logarithm
                 return near
             return math.ceil(inside) if self.safe_direction > 0 else math.floor(inside)
-        rounding = ROUND_CEILING if self.safe_direction > 0 else ROUND_FLOOR
-        rounded = float(Context(prec=_DIGITS, rounding=rounding).create_decimal(Decimal(repr(inside))))
+        rounded = (round_up if self.safe_direction > 0 else round_down)(inside, _DIGITS, shortest=True)
         return min(max(rounded, low), high)
 
     def riskier(self, value: float) -> float:

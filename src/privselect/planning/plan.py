@@ -6,6 +6,7 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
+from privselect._util.safe_search import smallest_integer_where
 from privselect._util.validation import OPEN_UNIT, POSITIVE, check_number, format_value
 from privselect.counts.base import LARGEST_COUNT
 from privselect.errors import ParameterError
@@ -185,13 +186,12 @@ def _cap_range(problem: OpenProblem) -> tuple[int, int]:
     """Return the smallest cap that the law of K allows, and one that K almost never exceeds."""
     uncapped = cast("Count", problem.unknown.owner.without_unknowns())
     top = min(max(uncapped.quantile(1.0 - _NEVER_CAPPED), 1), LARGEST_COUNT)
-    low, high = 0, top  # bisection: the law raises an error for caps that are too small
-    while high - low > 1:
-        middle = (low + high) // 2
+
+    def is_allowed(cap: int) -> bool:
         try:
-            problem.parts(middle)
+            problem.parts(cap)
         except ParameterError:
-            low = middle
-        else:
-            high = middle
-    return high, top
+            return False
+        return True
+
+    return smallest_integer_where(is_allowed, 0, top), top

@@ -7,12 +7,11 @@ import re
 import tomllib
 from dataclasses import replace
 from datetime import date, datetime, time
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, Field, field_validator
 
-from privselect._util.atomic_files import atomic_write, check_output_file, write_error
+from privselect._util.atomic_files import atomic_write, check_output_file, read_limited, write_error
 from privselect._util.validation import format_value
 from privselect.certificates.model import SCORE_KINDS, Declared, PlanTerms, describe_noisy_count, noise_of_count, with_score_declaration
 from privselect.certificates.strict_model import Line, StrictModel
@@ -23,6 +22,7 @@ from privselect.planning.plan import check_plan, plan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from privselect.planning.plan_result import Plan
 
@@ -169,14 +169,7 @@ class PlanFile(StrictModel):
 def read_plan(path: str | Path) -> PlanFile:
     """Read a plan file, or raise an error of one sentence."""
     shown = format_value(str(path))
-    try:
-        with Path(path).open("rb") as opened:
-            content = opened.read(_MOST_BYTES + 1)
-    except (OSError, ValueError) as error:  # ValueError: the name contains a null character
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise ParameterError(f"a plan must be a file that can be read, got {shown} ({reason})") from None
-    if len(content) > _MOST_BYTES:
-        raise ParameterError(f"a plan must have at most {_MOST_BYTES} bytes, got more in {shown}")
+    content = read_limited("a plan", path, _MOST_BYTES)
     try:
         fields = tomllib.loads(content.decode("utf-8"))
     except UnicodeDecodeError:

@@ -7,6 +7,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from privselect._util.safe_search import smallest_integer_where
 from privselect.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -136,11 +137,7 @@ def feasible_ranges(meets: Callable[[int], bool], low: int, high: int) -> tuple[
 
     def edge(left: int, right: int) -> int:
         """Return the last integer that gives the same answer as ``left``; ``right`` gives the other answer."""
-        answer = seen[left]
-        while right - left > 1:
-            middle = (left + right) // 2
-            left, right = (middle, right) if meets(middle) == answer else (left, middle)
-        return left
+        return smallest_integer_where(lambda place: meets(place) != seen[left], left, right) - 1
 
     ranges: list[tuple[int, int]] = []
     first = places[0] if seen[places[0]] else None
@@ -168,10 +165,7 @@ def largest_feasible(meets: Callable[[int], bool], low: int, high: int) -> int:
         if ahead == high:
             return high
         ahead = min(max(ahead + 1, math.floor(ahead * _STRIDE)), high)
-    while ahead - last > 1:
-        middle = (last + ahead) // 2
-        last, ahead = (middle, ahead) if meets(middle) else (last, middle)
-    return last
+    return smallest_integer_where(lambda place: not meets(place), last, ahead) - 1
 
 
 def _trial_points(low: int, high: int) -> list[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from decimal import ROUND_FLOOR, Context, Decimal
+from decimal import Decimal
 from fractions import Fraction
 
 from privselect._util.rounding import format_digits_down, format_digits_up, format_down, format_up, round_up
@@ -48,7 +48,7 @@ def one_in(probability: float) -> str:
     n = 1 / Fraction(repr(probability)) // 1  # by the decimal that is shown next to it
     if n < 10**15:
         return f"1 in {n:,}"
-    return f"1 in {Context(prec=5, rounding=ROUND_FLOOR).plus(Decimal(n)):e}"  # as a float n may be infinite
+    return f"1 in {format_digits_down(n)}"  # as a float n may be infinite
 
 
 def join_words(words: list[str]) -> str:

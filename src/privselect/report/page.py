@@ -26,7 +26,7 @@ def render_page(values: dict[str, Any]) -> str:
     from markupsafe import Markup  # a part of jinja2
 
     style = Markup(_read("style.css"))  # noqa: S704 - our own file
-    return environment.get_template("template.html.j2").render(values, style=style)
+    return environment.get_template("template.html.j2").render(values, style=style).strip() + "\n"
 
 
 @cache

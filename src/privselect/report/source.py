@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from privselect._util.atomic_files import read_error, read_limited
 from privselect._util.validation import format_value
 from privselect.certificates.certificate import LARGEST_CERTIFICATE, read_bytes
 from privselect.errors import CertificateError, ParameterError
@@ -80,18 +81,11 @@ def _is_folder(place: Path) -> bool:
     try:
         return place.is_dir()
     except (OSError, ValueError) as error:  # a name that is too long, or with a null character
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise CertificateError(f"the certificate must be a file that can be read, got {format_value(str(place))} ({reason})") from None
+        raise read_error("the certificate", place, error, CertificateError) from None
 
 
 def _read_json(file: Path) -> object:
-    try:
-        with file.open("rb") as opened:
-            content = opened.read(LARGEST_CERTIFICATE + 1)
-    except OSError as error:
-        raise ParameterError(f"{RELEASE} must be a file that can be read, got {format_value(str(file))} ({error.strerror})") from None
-    if len(content) > LARGEST_CERTIFICATE:
-        raise ParameterError(f"{RELEASE} must have at most {LARGEST_CERTIFICATE} bytes, got more")
+    content = read_limited(RELEASE, file, LARGEST_CERTIFICATE)
     try:
         return json.loads(content)
     except (ValueError, RecursionError):

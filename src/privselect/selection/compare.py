@@ -130,7 +130,7 @@ def compare(mechanism: Mechanism, *, delta: float) -> Comparison:
             bounds[name], notes[name] = None, str(reason)
     for name, value in bounds.items():
         if value is not None and math.isinf(_upper(value)):
-            notes[name] = f"infinite: nothing below {LARGEST_EPSILON:g} proved at delta {at:g}"
+            notes[name] = f"infinite: no epsilon below {LARGEST_EPSILON:g} is proved at delta {at:g}"
     if math.isinf(_upper(bounds["renyi"])) and not np.isfinite(base.renyi_at(1.001)):
         notes["renyi"] = "infinite: a trial may reveal everything, so its Renyi divergences are infinite"
     runs = composition_runs(count)
@@ -222,7 +222,7 @@ def composition_runs(count: Count) -> int:
 
 @lru_cache(maxsize=8)
 def _composed_pairs(mechanism: Mechanism, runs: int, accuracy: float) -> tuple[DominatingPair, ...]:
-    return mechanism.repeated(runs, accuracy)
+    return mechanism.composed_pairs(runs, accuracy)
 
 
 def _mean_loss(pair: DominatingPair) -> float:

@@ -73,7 +73,7 @@ def comparison_curves(  # noqa: PLR0913 - the last two are for interactive use
         skipped = {"composition"} if over == "mean" and _composition_is_far_above(curves) else set()
         computed = {name: bound for name, bound in bounds.items() if name not in skipped}
         if each_count is None:
-            found = {"base": _finite(base.epsilon_fast(each_delta, accuracy=accuracy).upper)}
+            found = {"base": finite_or_none(base.epsilon_fast(each_delta, accuracy=accuracy).upper)}
         else:
             found = bounds_at_delta(Selection(base, each_count), each_delta, computed, accuracy)
         for name in curves.keys() - {over}:
@@ -91,7 +91,7 @@ def bounds_at_delta(selection: Selection, delta: float, bounds: Mapping[str, Bou
             found[name] = bound(base, count, delta)
         except NotCoveredError:
             found[name] = None
-    return {name: _finite(value) for name, value in found.items()}
+    return {name: finite_or_none(value) for name, value in found.items()}
 
 
 def save_comparison_plot(mechanism: Mechanism, *, delta: float, path: str | Path, over: str | None = None) -> None:
@@ -181,10 +181,6 @@ def _composition_is_far_above(curves: Curves) -> bool:
     last = len(composition) - 1
     others = [curve[last] for name, curve in curves.items() if name in {"exact_upper", "ratio", "paper", "renyi", "liu_talwar"}]
     return composition[-1] is None or composition[-1] > _FAR_ABOVE * max([value for value in others if value is not None], default=math.inf)
-
-
-def _finite(value: Any) -> float | None:
-    return None if value is None else finite_or_none(float(value))
 
 
 # -- drawing ---------------------------------------------------------------------------------------------------------------

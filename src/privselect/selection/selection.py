@@ -204,7 +204,7 @@ def _accountants_of(trial: Mechanism, count: Count, accuracy: float) -> tuple[Ac
     largest = composable_trials(count)
     if largest is None:
         return tuple(Accountant(bracket, count) for bracket in brackets)
-    return tuple(Accountant(bracket, count, pair) for bracket, pair in zip(brackets, trial.repeated(largest), strict=True))
+    return tuple(Accountant(bracket, count, pair) for bracket, pair in zip(brackets, trial.composed_pairs(largest), strict=True))
 
 
 def _worst_case_first(by_case: tuple[tuple[Accountant, ...], ...], delta: float) -> list[Accountant]:

@@ -34,7 +34,7 @@ _TEST_SHARE = 0.2
 _TEST_KEY = b"privselect digits: public test set"
 _SYNTHETIC_SIZE = 1797  # as many as the real digits
 _SYNTHETIC_NOISE = 8.0  # makes the synthetic digits about as hard to learn as the real ones
-_SYNTHETIC_SEED = 20_260_101  # fixed and public: synthetic data protects nobody
+_SYNTHETIC_SEED = 20_260_101  # fixed and public, because synthetic data is not private
 
 
 def demo_plan(out: Path) -> dict[str, Any]:
@@ -155,12 +155,12 @@ def load_digits() -> DigitSplit:
     """Load the 1797 images of 8 by 8 pixels that come with scikit-learn, scaled by 1/16; about a fifth is the test part.
 
     An image's id is its position in scikit-learn's file, which does not change between releases. Both the digits and the key of the
-    split are public: the demo shows how a run works, and protects nobody.
+    split are public: the demo only shows how a run works.
     """
     try:
         datasets = import_module("sklearn.datasets")
     except ImportError:
-        raise MissingExtraError("the digits need scikit-learn. Install it with: pip install 'privselect[demo]'") from None
+        raise MissingExtraError("the digits need scikit-learn; install it with: pip install 'privselect[demo]'") from None
     pixels, labels = datasets.load_digits(return_X_y=True)
     return _split("digit", np.asarray(pixels, dtype=np.float64), np.asarray(labels, dtype=np.int64))
 

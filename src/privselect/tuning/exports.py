@@ -98,7 +98,7 @@ def _safetensors() -> Any:
     try:
         import safetensors.numpy
     except ModuleNotFoundError:
-        raise MissingExtraError("export to safetensors needs safetensors. Install it with: pip install 'privselect[safetensors]'") from None
+        raise MissingExtraError("export to safetensors needs safetensors; install it with: pip install 'privselect[safetensors]'") from None
     return safetensors.numpy
 
 

@@ -285,7 +285,7 @@ def _create_private(path: Path) -> None:
         mode = folder.stat().st_mode & 0o777
         if mode & 0o077:
             raise LedgerError(
-                f"the folder of a ledger must be accessible to its owner only (mode 0700), got {format_value(str(folder))} of mode {mode:04o}"
+                f"the folder of a ledger must be open to its owner only (mode 0700), got {format_value(str(folder))} of mode {mode:04o}"
             )
         if not path.exists():
             os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))

@@ -18,13 +18,14 @@ from privselect.tuning.exports import EXPORT_KINDS
 from privselect.tuning.isolation import suppress_output
 from privselect.tuning.scores import LazyHoldout, NoisyCount
 from privselect.tuning.space import Space, read_distribution
-from privselect.tuning.tune import TuningRun, configure_run
+from privselect.tuning.tune import configure_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from privselect.planning.plan_file import NoisyCountTable, PlanFile, TuneTable
+    from privselect.tuning.tuning_run import TuningRun
 
 # Fields passed to the run unchanged; for a field missing in the file, the run has its own default.
 _PASSED_FIELDS = ("out", "ledger", "seed_bits", "timeout", "memory_limit", "release_at", "deadline", "constant_work", "losses")

@@ -42,7 +42,7 @@ _TORCH_LATE = (
 
 
 def derive_key(secret: bytes, name: str, number: int = 0) -> bytes:
-    """Return 32 bytes, always the same ones, which nobody without the secret can distinguish from random bytes."""
+    """Return 32 bytes, a fixed function of the arguments, which look random to anyone without the secret."""
     return blake2b(number.to_bytes(16, "big"), digest_size=32, key=secret, person=name.encode("ascii")).digest()
 
 

@@ -42,7 +42,7 @@ class Release:
     distributions: dict[str, Any] | None = None  # of each hyperparameter, if the objective drew them itself
 
     def public_facts(self) -> dict[str, Any]:
-        """Return everything other tools may be told about a run, as plain values. Nothing depends on K, a losing trial or a clock.
+        """Return the public facts about a run for other tools. Nothing depends on K, a losing trial or a clock.
 
         The certificate's time is left out: compared with the time at which a tool gets these facts, it would reveal the run's duration.
         """

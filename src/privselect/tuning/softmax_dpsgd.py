@@ -34,8 +34,7 @@ _MODEL_GRID = 2.0**26
 _SHRINK = 1.0 - 2.0**-40  # takes more from a norm than rounding may add
 _MAX_LENGTH = 1e200  # a longer row counts as one of this length, so its logits do not overflow
 NOTES = (
-    "the noise of DP-SGD is numpy's floating-point Gaussian rounded to a grid; that its distribution is not exactly Gaussian is not "
-    "accounted for",
+    "the noise of DP-SGD is numpy's floating-point Gaussian rounded to a grid; its difference from a Gaussian is not accounted for",
     "the noise and the samples of DP-SGD come from a numpy generator, which is seeded with enough bits but is not cryptographic",
 )
 

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from privselect.tuning.run_registry import OpenedRun
     from privselect.tuning.run_spec import RunSpec
 
-_CURATOR_WARNING = "curator view: the following lines reveal K. Show them to nobody who may see only the release"
+_CURATOR_WARNING = "curator view: the following lines reveal K. Do not show them to anyone who may see only the release"
 
 
 @dataclass(frozen=True, repr=False)
@@ -149,13 +149,15 @@ class TuningRun:
         """Load the data, check on resume that it is unchanged, and split off the hold-out."""
         data = None if load is None else load()
         score, scorer = self.spec.score, None
-        print_of_data = b""  # without data, a fingerprint that no data has, so the run cannot be resumed
+        data_fingerprint = b""  # without data, a fingerprint that no data has, so the run cannot be resumed
         if isinstance(score, NoisyCount):
             score = score.with_loaded_holdout()
         if load is not None:
             holdout = score.holdout if isinstance(score, NoisyCount) else None
-            print_of_data = fingerprint((data, holdout, objective_content(self.spec.objective)), derive_key(record.secret, "fingerprint"))
-            if record.fingerprint is not None and record.fingerprint != print_of_data:
+            data_fingerprint = fingerprint(
+                (data, holdout, objective_content(self.spec.objective)), derive_key(record.secret, "fingerprint")
+            )
+            if record.fingerprint is not None and record.fingerprint != data_fingerprint:
                 raise opened.cannot_resume(
                     "the data or the objective has changed since it started, and the same randomness on other data would reveal the change",
                     "Restore both",
@@ -164,7 +166,7 @@ class TuningRun:
             data, scorer = score.split(data, self.spec.holdout_key())
         if record.fingerprint is None:
             # After the split: if the data cannot be split, no trial has run on it, and the run may continue with better data.
-            opened.ledger.set_fingerprint(print_of_data)
+            opened.ledger.set_fingerprint(data_fingerprint)
         return TrialSetup(
             self.spec.objective,
             data,

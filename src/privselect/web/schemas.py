@@ -185,16 +185,16 @@ class CountResult(BaseModel):
     """A law of K, its success probability and its epsilon."""
 
     count: str
-    chance: float
+    success_probability: float
     epsilon: Bounds
 
 
 class Design(CountResult):
-    """The law of K with the highest success probability, and the best laws of the named families."""
+    """The law of K with the highest success probability, and the best laws of parametric families."""
 
     expected: float
-    at_most: float | None = Field(description="Proved upper bound over all laws within the budget; null if there is none.")
-    named: dict[str, CountResult | None]
+    upper_bound: float | None = Field(description="Proved upper bound over all laws within the budget; null if there is none.")
+    fits: dict[str, CountResult | None]
 
 
 class ErrorDetail(BaseModel):

@@ -10,15 +10,14 @@ import asyncio
 import logging
 import multiprocessing
 import os
-import select
 import signal
 import sys
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from privselect._util.child_process import exit_with_parent, limit_memory
 from privselect.web.limits import MAX_IDLE_MEMORY, MAX_MEMORY, MAX_WAITING
 from privselect.web.schemas import RefusedError
 
@@ -266,8 +265,8 @@ def _worker_main(connection: Connection, nice: int) -> None:
 
     if sys.platform != "win32":
         os.nice(nice)
-        _limit_memory()
-        threading.Thread(target=_exit_with_server, args=(connection.fileno(),), daemon=True).start()
+        limit_memory(MAX_MEMORY)
+        exit_with_parent(connection)
     while True:
         try:
             kind, request = connection.recv()
@@ -288,22 +287,6 @@ def _handle(handle: Callable[[str, Any], Any], kind: str, request: Any) -> tuple
     except Exception:  # noqa: BLE001 - the server reports any error and keeps running
         _LOG.exception("a question of kind %s failed", kind)
         return "failed", None
-
-
-def _exit_with_server(descriptor: int) -> None:
-    """Exit as soon as the server closes its end of the connection, also if the server was killed."""
-    poll = select.poll()
-    poll.register(descriptor, 0)  # 0: only hang-up and errors
-    poll.poll()
-    os._exit(1)
-
-
-def _limit_memory() -> None:
-    import resource
-
-    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    limit = MAX_MEMORY if hard == resource.RLIM_INFINITY else min(MAX_MEMORY, hard)
-    resource.setrlimit(resource.RLIMIT_DATA, (limit, hard))
 
 
 def _resident_bytes() -> int:

@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from experiments_made import TINY, UNTUNED, made_problem
 
-from research.csv_io import as_csv, read_csv
 from privselect.counts import Fixed, Geometric
+from research.csv_io import as_csv, read_csv
 from research.experiments import accuracy, banks, problems
 from research.experiments.accuracy import NOISE, PICTURES, RESULTS, SINGLE, kept_options, main
 from research.experiments.regimes import REGIMES, Option

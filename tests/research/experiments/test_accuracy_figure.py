@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from experiments_made import result_rows
 
-from research.csv_io import as_csv
 from privselect.errors import ParameterError
+from research.csv_io import as_csv
 from research.experiments import accuracy_figure
 from research.experiments.accuracy_figure import draw, point, series_of
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from experiments_made import TINY, made_problem
 
-from privselect.tuning.randomness import Stream, derive_key
-from privselect.tuning.randomness import Randomness
+from privselect.tuning.randomness import Randomness, Stream, derive_key
 from research.experiments import bank as module
 from research.experiments.bank import bank_file, stored_bank, train_bank, trained_bank
 from research.experiments.problems import load

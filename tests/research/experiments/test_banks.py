@@ -19,6 +19,7 @@ from research.experiments.bank import bank_file, stored_bank, train_bank, traine
 from research.experiments.banks import train_banks
 
 pytestmark = pytest.mark.usefixtures("quick")
+ROOT = Path(__file__).parents[3]
 SCRIPT = Path(__file__).with_name("banks_run.py")
 TOLD = re.compile(r"bank (\d) of (\d): (\w+), repetition (\d); about \d+ minutes left")
 
@@ -87,7 +88,7 @@ def test_a_network_and_more_records_are_more_work():
 
 def run(folder):
     """In a session of its own, so that its workers are killed with it."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}  # research/ is not installed
     return subprocess.Popen([sys.executable, SCRIPT, folder], stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True)
 
 

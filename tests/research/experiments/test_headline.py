@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from privselect import Selection
-from research.csv_io import read_csv
 from privselect.counts import Geometric
 from privselect.selection.compare import paper_bound, renyi_bound
+from research.csv_io import read_csv
 from research.experiments import headline
 from research.experiments.headline import EPSILONS, MEANS, PICTURE, TABLE, headline_row, main, run
 from research.experiments.settings import DELTA, training

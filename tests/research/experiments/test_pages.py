@@ -3,8 +3,8 @@
 import pytest
 from experiments_made import result_rows
 
-from research.csv_io import as_csv
 from privselect.errors import ParameterError
+from research.csv_io import as_csv
 from research.experiments.accuracy import RESULTS
 from research.experiments.headline import TABLE
 from research.experiments.pages import (

@@ -6,10 +6,10 @@ import pytest
 from experiments_made import UNTUNED
 
 from privselect import Selection
-from research.csv_io import as_csv, read_csv
 from privselect.counts import Binomial, Fixed, Geometric, Poisson
 from privselect.mechanisms import Composed, Disjoint, Gaussian
 from privselect.selection.compare import paper_bound, renyi_bound
+from research.csv_io import as_csv, read_csv
 from research.experiments.regimes import MOST_TRIALS, REGIMES, RUNS, SELECTIONS, Option, fixed_options, law_options, laws
 from research.experiments.settings import DELTA, EPSILONS, training
 

@@ -41,8 +41,8 @@ def test_a_quarter_as_many_records_are_held_out():
 
 
 def test_the_hard_space_has_six_dimensions_of_which_some_span_a_thousand_times():
-    assert len(HARD.plain()) == 6
-    spans = [np.log10(one["log_uniform"][1] / one["log_uniform"][0]) for one in HARD.plain().values() if "log_uniform" in one]
+    assert len(HARD.as_dict()) == 6
+    spans = [np.log10(one["log_uniform"][1] / one["log_uniform"][0]) for one in HARD.as_dict().values() if "log_uniform" in one]
     assert sum(span >= 3.0 for span in spans) >= 3
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import t as student
 
-from research.csv_io import read_csv
 from privselect._util.rounding import format_up
+from research.csv_io import read_csv
 from research.experiments.accuracy import NOISE, RESULTS, SINGLE
 from research.experiments.headline import EPSILONS as HEADLINE_EPSILONS
 from research.experiments.headline import MEANS, TABLE

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from experiments_made import made_problem
 
-from privselect.tuning.softmax_dpsgd import to_grid_rows
 from privselect.tuning.randomness import Randomness
-from privselect.tuning.softmax_dpsgd import SoftmaxDPSGD, correct
+from privselect.tuning.softmax_dpsgd import SoftmaxDPSGD, correct, to_grid_rows
 from research.experiments import trainers
 from research.experiments.problems import SIDE, Part, pooled
 from research.experiments.trainers import NetworkBank, SoftmaxBank, features_of

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from research.csv_io import read_csv
 from privselect.errors import ParameterError
 from privselect.mechanisms import Disjoint, Gaussian, GaussianDP
 from privselect.selection.selection import Selection
+from research.csv_io import read_csv
 from research.figures.allowed_noise import (
     ACCOUNTINGS,
     COUNT,

@@ -6,8 +6,8 @@ import pytest
 from figure_tables import committed, entries_in
 
 from privselect._util.atomic_files import os as files_os
-from research.csv_io import as_csv
 from privselect._util.rounding import round_down, round_up
+from research.csv_io import as_csv
 from research.figures import figure_8
 from research.figures.figure_files import figure_file, make_figures, write_files
 from research.figures.figures import picture
@@ -43,7 +43,7 @@ def test_a_figure_comes_out_again_and_is_written_in_every_form(number, tmp_path)
         assert file.read_bytes().startswith(signature)
     assert_the_same(entries_in(files[2].read_text().splitlines()), committed(number))
     drawn = files[1].read_text()  # letters are drawn as shapes; the text itself stands beside them in comments
-    for words in ("ours, from above", "ours, from below", "privacy profiles (paper)", *(panel.title for panel in found.panels)):
+    for words in ("exact, upper bound", "exact, lower bound", "privacy profiles (paper)", *(panel.title for panel in found.panels)):
         assert words in drawn
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from research.csv_io import as_csv, read_csv
 from privselect._util.plotting import save_plot
+from research.csv_io import as_csv, read_csv
 from research.figures.allowed_noise import ACCOUNTINGS, TrialNoise, single_mu
 from research.figures.linear_regression import (
     DATA_SETS,

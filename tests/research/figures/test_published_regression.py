@@ -9,8 +9,8 @@ from scipy.special import ndtr
 from privselect.mechanisms.gaussian import gaussian_delta
 from privselect.regression import OPS
 from privselect.regression.noise_source import make_noise_source
-from privselect.regression.sufficient_statistics import SufficientStatistics
 from privselect.regression.ridge_sensitivity import solution_norm_bound
+from privselect.regression.sufficient_statistics import SufficientStatistics
 from research.figures.published_regression import (
     published_ada_ssp,
     published_ops_balanced,

@@ -131,7 +131,9 @@ def test_trials_are_drawn_with_replacement_from_the_ridges():
 def simple(coefficients, score):
     """One feature, targets 1 in the validation part and 0.5 in the test part: the published validation prefers 1."""
     one = np.ones((4, 1))
-    problem = Problem(SufficientStatistics.from_records(one, one[:, 0]), np.eye(1), np.ones(1), np.ones(1), (one, one[:, 0]), Sums(one, 0.5 * one[:, 0]))
+    problem = Problem(
+        SufficientStatistics.from_records(one, one[:, 0]), np.eye(1), np.ones(1), np.ones(1), (one, one[:, 0]), Sums(one, 0.5 * one[:, 0])
+    )
     count = len(coefficients)
     draws = Draws(np.arange(1.0, count + 1.0), np.zeros(count), np.zeros(count), np.zeros((count, 1)), np.asarray(score))
     return problem, draws

@@ -1,4 +1,4 @@
-"""A real Chromium on the real page. Nothing but the server on this machine can be reached."""
+"""A real Chromium on the real page. It can reach no host other than this machine."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ from playwright.sync_api import expect, sync_playwright
 import privselect
 
 CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
-HERE = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"  # no other address can be reached
+HERE = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"  # blocks all other hosts
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", HERE]
 QUICK = {"mechanism": "gaussian(sigma=4)", "count": "geometric(mean=30)", "epsilon": "?", "delta": "1e-6"}
 
@@ -32,7 +32,7 @@ expect.set_options(timeout=30_000)
 
 
 class Planner:
-    """The page as a reader sees it."""
+    """The page as a user sees it."""
 
     def __init__(self, page, url):
         self.page, self.url = page, url
@@ -42,7 +42,7 @@ class Planner:
         page.on("request", lambda request: self.requested.append(request.url))
 
     def open(self, question=None, *, fragment=None):
-        """With a question in its address, or with what the page asks by itself."""
+        """Open the page with a question in its URL, or with its default question."""
         if question is not None:
             fragment = "#" + "&".join(f"{field}={quote(text or '')}" for field, text in question.items())
         self.page.goto(self.url + (fragment or ""))
@@ -52,18 +52,18 @@ class Planner:
         return self.page.locator(f"#{name}")
 
     def is_answered(self):
-        expect(self.at("answer")).to_have_attribute("data-state", "fresh")
+        expect(self.at("answer")).to_have_attribute("data-state", "current")
         return self
 
     def is_complete(self):
-        """Answer, charts and table belong to the question on the screen."""
+        """Wait until the answer, the charts and the table belong to the question in the form."""
         self.is_answered()
-        for name in ("mean-chart", "profile-chart", "law-chart", "compare"):
-            expect(self.at(name)).to_have_attribute("data-state", "fresh")
+        for name in ("mean-chart", "profile-chart", "survival-chart", "compare"):
+            expect(self.at(name)).to_have_attribute("data-state", "current")
         return self
 
-    def is_old(self):
-        expect(self.at("answer")).to_have_attribute("data-state", "old")
+    def is_stale(self):
+        expect(self.at("answer")).to_have_attribute("data-state", "stale")
         return self
 
     @property
@@ -72,7 +72,7 @@ class Planner:
 
     @property
     def state(self):
-        """Everything that was put into the form."""
+        """The values of all form fields."""
         return (
             self.page.locator("form")
             .locator("select, input[type=text], textarea")
@@ -80,15 +80,15 @@ class Planner:
         )
 
     def picture(self, name):
-        """The pixels of a chart."""
+        """Return the pixels of a chart."""
         return self.page.locator(f"#{name}-chart canvas").evaluate("canvas => canvas.toDataURL()")
 
     def heights(self, name, *shares):
-        """How high the black line of a chart runs, from 0 to 1, at shares of its width; None where there is none."""
+        """Return the height of a chart's black line, from 0 to 1, at shares of its width; None if there is no line."""
         return self.at(f"{name}-chart").evaluate(HEIGHTS, shares)
 
     def replies(self, kind, change):
-        """From now on the answers of the server to one kind of question are changed on their way."""
+        """Change the server's answers to one kind of request from now on."""
 
         def changed(route):
             response = route.fetch()
@@ -97,8 +97,8 @@ class Planner:
         self.page.route(f"**/api/{kind}", changed)
         return self
 
-    def message_beside(self, name):
-        """What stands beside a field, by the way a screen reader finds it."""
+    def message_of(self, name):
+        """Return the message of a field, found as a screen reader finds it."""
         described = self.at(name).get_attribute("aria-describedby").split()
         return self.at(next(place for place in described if place.endswith("-message")))
 
@@ -117,7 +117,7 @@ class Planner:
 
 @pytest.fixture(scope="module")
 def chromium():
-    """Not skipped where there is none: then the page was not tested."""
+    """Start Chromium. Its absence is an error, because the page would stay untested."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield browser
@@ -126,7 +126,7 @@ def chromium():
 
 @pytest.fixture
 def planners(chromium):
-    """Makes pages: ``planners(url, **options of the context)``."""
+    """Return a function that opens pages: ``planners(url, **context_options)``."""
     made = []
 
     def make(url, **options):
@@ -150,13 +150,13 @@ def planner(planners, server):
 
 @pytest.fixture
 def quick():
-    """A question that is answered at once."""
+    """Return a question with a fast answer."""
     return dict(QUICK)
 
 
 @pytest.fixture
 def run():
-    """Runs Python, or a `privselect` command, as one does who took something from the page."""
+    """Return a function that runs Python or a `privselect` command."""
 
     def run(*words):
         if words[0] == "privselect":

@@ -1,4 +1,4 @@
-"""By keyboard, by phone, in the dark, and by what a screen reader is told."""
+"""Keyboard, phone, dark scheme and screen reader."""
 
 import os
 import re
@@ -63,8 +63,8 @@ def test_a_value_is_changed_and_a_file_taken_by_keyboard_alone(planner, quick, t
     with planner.page.expect_download() as download:
         planner.page.keyboard.press("Enter")
     download.value.save_as(tmp_path / "curves.csv")
-    asked = re.search("mean,asked,(.*),", (tmp_path / "curves.csv").read_text())
-    assert float(asked[1]) == pytest.approx(float(planner.at("count-mean").input_value()))
+    mean = re.search("mean,question,(.*),", (tmp_path / "curves.csv").read_text())
+    assert float(mean[1]) == pytest.approx(float(planner.at("count-mean").input_value()))
 
 
 def test_the_skip_link_leads_to_the_answer_and_keeps_the_question(planner, quick):
@@ -80,7 +80,7 @@ def test_a_phone_shows_one_column_that_does_not_scroll_sideways(planners, server
     planner = planners(server.url, **PHONE).open({**quick, "count": law}).is_complete()
     planner.at("design-open").click()
     planner.at("delta").fill("nonsense" * 12)
-    planner.is_old()
+    planner.is_stale()
     wide = planner.page.evaluate("[document.documentElement.scrollWidth, document.body.scrollWidth, innerWidth]")
     assert max(wide) == 390
     small = planner.page.locator("button, select, input[type=text], input[type=range]").evaluate_all(
@@ -179,5 +179,5 @@ def test_axe_finds_nothing_serious(planners, server, quick, options):
     planner.is_answered()
     assert serious() == []
     planner.at("delta").fill("abc")
-    planner.is_old()
+    planner.is_stale()
     assert serious() == []

@@ -1,4 +1,4 @@
-"""Asking: every field, every unknown, and what is said where there is no answer."""
+"""Questions: every field, every unknown, and the messages if there is no answer."""
 
 import contextlib
 
@@ -22,7 +22,7 @@ POINT = {
 PLACES = {"mechanism": "gaussian(sigma=4)", "count": "binomial(n=20, p=0.5)", "epsilon": "?", "delta": "1e-6"}
 
 
-def test_it_opens_with_an_answer_and_nothing_to_complain_about(planner):
+def test_it_opens_with_an_answer_and_no_errors(planner):
     planner.open().is_complete()
     assert "noise multiplier of 2.83" in planner.sentence
     assert "0.99" in planner.at("proof").inner_text()
@@ -37,7 +37,7 @@ def test_it_opens_with_an_answer_and_nothing_to_complain_about(planner):
 
 def test_a_slider_moves_the_sentence_and_every_picture(planner, quick):
     planner.open(quick).is_complete()
-    before = planner.sentence, planner.at("asked").inner_text(), *map(planner.picture, ("mean", "profile", "law"))
+    before = planner.sentence, planner.at("question-text").inner_text(), *map(planner.picture, ("mean", "profile", "survival"))
     described = planner.page.locator("#mean-chart .plot").get_attribute("aria-label")
     box = planner.at("count-mean-slider").bounding_box()
     mouse, height = planner.page.mouse, box["y"] + box["height"] / 2
@@ -49,13 +49,13 @@ def test_a_slider_moves_the_sentence_and_every_picture(planner, quick):
     expect(planner.at("sentence")).not_to_have_text(before[0])  # the button is still down
     mouse.up()
     planner.is_complete()
-    after = planner.sentence, planner.at("asked").inner_text(), *map(planner.picture, ("mean", "profile", "law"))
+    after = planner.sentence, planner.at("question-text").inner_text(), *map(planner.picture, ("mean", "profile", "survival"))
     assert all(old != new for old, new in zip(before, after, strict=True))
     assert planner.page.locator("#mean-chart .plot").get_attribute("aria-label") != described
     assert planner.at("count-mean-slider").get_attribute("aria-valuetext") == planner.at("count-mean").input_value()
 
 
-def test_one_notch_of_a_whole_number_is_never_nothing(planner, quick):
+def test_one_slider_step_of_an_integer_changes_it(planner, quick):
     planner.open({**quick, "count": "binomial(n=8, p=0.5)"}).is_answered()
     planner.at("count-n-slider").press("ArrowRight")
     assert planner.at("count-n").input_value() == "9"
@@ -64,7 +64,7 @@ def test_one_notch_of_a_whole_number_is_never_nothing(planner, quick):
     planner.is_answered()
 
 
-def test_an_arrow_key_never_does_nothing(planner, quick):
+def test_an_arrow_key_always_changes_the_number(planner, quick):
     planner.open(quick).is_answered()
     slider, field = planner.at("delta-slider"), planner.at("delta")
     slider.press("Home")
@@ -73,7 +73,7 @@ def test_an_arrow_key_never_does_nothing(planner, quick):
     for key in ("ArrowRight", "ArrowUp", "ArrowLeft", "ArrowDown", "ArrowDown"):
         slider.press(key)
         seen.append(float(field.input_value()))
-    assert seen == [1.1e-12, 1.2e-12, 1.1e-12, 1e-12, 1e-12]  # where the scale ends
+    assert seen == [1.1e-12, 1.2e-12, 1.1e-12, 1e-12, 1e-12]  # the end of the scale
     field.fill("1e-5")
     slider.press("ArrowRight")
     assert field.input_value() == "1.1e-5"
@@ -102,23 +102,23 @@ def test_a_refusal_stands_beside_the_number_that_it_names_or_beside_the_field(pl
         planner.open(question).is_answered()
         planner.page.route("**/api/answer", refusing(field, message))
         planner.at("delta").fill("2e-6")
-        planner.is_old()
+        planner.is_stale()
         assert planner.page.locator("form [aria-invalid]").evaluate_all("all => all.map(one => one.id)") == [place]
-        assert planner.message_beside(place).inner_text() == message
+        assert planner.message_of(place).inner_text() == message
         planner.page.unroute("**/api/answer")
 
 
 def test_endless_nonsense_is_cut(planner, quick):
     planner.open(quick).is_answered()
     planner.at("delta").fill("w" * 3000)
-    planner.is_old()
-    beside = planner.message_beside("delta")
-    assert beside.inner_text() == f"`delta` must be a number, got '{'w' * 77}...'"
-    assert beside.evaluate("place => place.scrollWidth <= place.clientWidth")
+    planner.is_stale()
+    message = planner.message_of("delta")
+    assert message.inner_text() == f"`delta` must be a number, got '{'w' * 77}...'"
+    assert message.evaluate("place => place.scrollWidth <= place.clientWidth")
     planner.at("design-open").click()
     planner.at("design-tau").fill("w" * 3000)
-    planner.page.get_by_role("button", name="Find the law").click()
-    assert len(planner.message_beside("design-tau").inner_text()) < 130
+    planner.page.get_by_role("button", name="Find best law of K").click()
+    assert len(planner.message_of("design-tau").inner_text()) < 130
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_endless_nonsense_is_cut(planner, quick):
                 ("mechanism-text", "gaussian(sigma=", ""),
                 ("count-text", "nothing(1)", "nothing"),
                 ("count-text", "gaussian(sigma=4)", ""),
-                ("count-text", " ", "write a text form"),
+                ("count-text", " ", "Enter a text form"),
             ],
         ),
     ],
@@ -160,19 +160,19 @@ def test_endless_nonsense_is_cut(planner, quick):
 def test_nonsense_is_answered_beside_its_field_and_the_last_good_answer_stays(planner, question, nonsense):
     planner.open(question).is_answered()
     sentence = planner.sentence
-    for field, text, said in nonsense:
-        good, beside = planner.at(field).input_value(), planner.message_beside(field)
+    for field, text, expected in nonsense:
+        good, message = planner.at(field).input_value(), planner.message_of(field)
         planner.at(field).fill(text)
-        planner.is_old()
-        expect(beside).not_to_be_empty()
-        assert said in beside.inner_text()
+        planner.is_stale()
+        expect(message).not_to_be_empty()
+        assert expected in message.inner_text()
         assert planner.at(field).get_attribute("aria-invalid") == "true"
         assert planner.page.locator("form [aria-invalid]").count() == 1
         assert planner.sentence == sentence
-        assert "last good question" in planner.at("status").inner_text()
+        assert "last valid question" in planner.at("status").inner_text()
         planner.at(field).fill(good)
         planner.is_answered()
-        expect(beside).to_be_empty()
+        expect(message).to_be_empty()
         assert planner.at(field).get_attribute("aria-invalid") is None
         assert planner.sentence == sentence
 
@@ -199,11 +199,11 @@ def test_every_mechanism_and_every_law_can_be_chosen(planner, quick):
         "count": ["poisson", "binomial", "fixed", "one", "text"],
     }.items():
         for kind in kinds:
-            before = planner.at("asked").inner_text()
+            before = planner.at("question-text").inner_text()
             planner.at(side).select_option(kind)
             planner.is_answered()
             assert planner.page.locator("form [aria-invalid]").count() == 0
-            assert planner.at("asked").inner_text() != before or kind == "text"
+            assert planner.at("question-text").inner_text() != before or kind == "text"
 
 
 def test_a_question_mark_in_a_text_form_is_the_unknown(planner, quick):
@@ -217,7 +217,7 @@ def test_a_question_mark_in_a_text_form_is_the_unknown(planner, quick):
     assert "?" not in planner.at("mechanism-text").input_value()
 
 
-def test_an_answer_without_end_is_said_and_nothing_drawn(planner):
+def test_an_infinite_answer_is_stated_and_nothing_is_drawn(planner):
     planner.open(
         {"mechanism": "approximate(epsilon=0.3, delta=1e-4)", "count": "geometric(mean=30)", "epsilon": "?", "delta": "1e-9"}
     ).is_complete()
@@ -226,7 +226,7 @@ def test_an_answer_without_end_is_said_and_nothing_drawn(planner):
     assert "no finite answer" in planner.page.locator("#mean-chart figcaption").inner_text()
     assert "no finite answer" in planner.at("compare").inner_text()
     planner.at("download-plan").click()
-    expect(planner.at("download-message")).to_have_text("There is no finite answer to go on with.")
+    expect(planner.at("download-message")).to_have_text("There is no finite answer to export.")
     planner.at("delta").fill("0.1")
     planner.is_complete()
     assert planner.page.locator("#compare tbody tr").count() == 5
@@ -235,22 +235,22 @@ def test_an_answer_without_end_is_said_and_nothing_drawn(planner):
 
 def test_only_the_latest_question_is_asked_again_and_the_old_answer_is_marked(planner, quick):
     planner.open(quick).is_answered()
-    sentence, held, asked = planner.sentence, [], []
+    sentence, held, requested = planner.sentence, [], []
 
     def hold(route):
-        asked.append(route.request.post_data_json["delta"])
-        held.append(route) if len(asked) == 1 else route.continue_()
+        requested.append(route.request.post_data_json["delta"])
+        held.append(route) if len(requested) == 1 else route.continue_()
 
     planner.page.route("**/api/answer", hold)
     for delta in ("1e-5", "1e-4", "1e-3", "1e-2"):
         planner.at("delta").fill(delta)
-        planner.page.wait_for_timeout(100)  # longer than the page gathers changes
-    expect(planner.at("answer")).to_have_attribute("data-state", "asking")
+        planner.page.wait_for_timeout(100)  # longer than the delay of the page
+    expect(planner.at("answer")).to_have_attribute("data-state", "computing")
     assert planner.sentence == sentence
     assert planner.at("status").inner_text() == "Computing."
     held[0].continue_()
     planner.is_answered()
-    assert asked == ["1e-5", "1e-2"]
+    assert requested == ["1e-5", "1e-2"]
     assert "at delta 0.01" in planner.sentence
 
 
@@ -262,21 +262,23 @@ def test_a_busy_server_is_asked_again(planner, quick):
         if turned_away:
             return route.continue_()
         turned_away.append(route)
-        return route.fulfill(status=429, headers={"Retry-After": "1"}, json={"error": {"field": None, "message": "come again"}})
+        return route.fulfill(
+            status=429, headers={"Retry-After": "1"}, json={"error": {"field": None, "message": "Server busy. Retry in a few seconds."}}
+        )
 
     planner.page.route("**/api/answer", busy)
     planner.at("delta").fill("1e-4")
-    expect(planner.at("status")).to_have_text("The server is busy, asking again.")
+    expect(planner.at("status")).to_have_text("Server busy. Retrying.")
     planner.is_answered()
-    assert "1e-4" in planner.at("asked").inner_text()
+    assert "1e-4" in planner.at("question-text").inner_text()
 
 
-def test_a_server_that_is_gone_is_said_and_asked_again_with_the_next_change(planner, quick):
+def test_an_unreachable_server_is_reported_and_the_next_change_retries(planner, quick):
     planner.open(quick).is_answered()
     sentence = planner.sentence
     planner.page.route("**/api/answer", lambda route: route.abort())
     planner.at("delta").fill("1e-4")
-    planner.is_old()
+    planner.is_stale()
     assert "does not answer" in planner.at("status").inner_text()
     assert planner.sentence == sentence
     planner.page.unroute("**/api/answer")
@@ -285,13 +287,13 @@ def test_a_server_that_is_gone_is_said_and_asked_again_with_the_next_change(plan
     assert planner.sentence != sentence
 
 
-def test_a_server_that_is_back_is_not_called_silent(planner, quick):
+def test_messages_disappear_when_the_server_is_back(planner, quick):
     planner.open(quick).is_answered()
     planner.at("design-open").click()
     for kind in ("plan", "design"):
         planner.page.route(f"**/api/{kind}", lambda route: route.abort())
     planner.at("download-plan").click()
-    planner.page.get_by_role("button", name="Find the law").click()
+    planner.page.get_by_role("button", name="Find best law of K").click()
     places = planner.at("download-message"), planner.page.locator("#design [role=status]")
     for place in places:
         expect(place).to_have_text("The server does not answer.")
@@ -300,23 +302,23 @@ def test_a_server_that_is_back_is_not_called_silent(planner, quick):
         expect(place).to_be_empty()
 
 
-def test_a_server_that_is_killed_is_said(planners, own_server, quick):
+def test_a_killed_server_is_reported(planners, own_server, quick):
     planner = planners(own_server.url).open(quick).is_answered()
     own_server.end()
     planner.at("delta").fill("1e-4")
-    planner.is_old()
+    planner.is_stale()
     assert "does not answer" in planner.at("status").inner_text()
     planner.at("download-plan").click()
     expect(planner.at("download-message")).to_have_text("The server does not answer.")
 
 
-def test_what_is_announced_is_the_answer_at_rest(planner, quick):
+def test_the_final_answer_is_announced(planner, quick):
     planner.open(quick).is_answered()
-    expect(planner.at("spoken")).to_have_text(planner.sentence)
+    expect(planner.at("announcement")).to_have_text(planner.sentence)
     for _ in range(5):
         planner.at("delta-slider").press("ArrowRight")
     planner.is_answered()
-    expect(planner.at("spoken")).to_have_text(planner.sentence)
+    expect(planner.at("announcement")).to_have_text(planner.sentence)
 
 
 def test_late_charts_of_another_question_are_not_shown(planner, quick):
@@ -333,7 +335,7 @@ def test_late_charts_of_another_question_are_not_shown(planner, quick):
     assert planner.sentence.startswith("No finite epsilon is proved")
     planner.page.unroute("**/api/curves")
     for route in held:
-        with contextlib.suppress(Error):  # the page has given it up
+        with contextlib.suppress(Error):  # the page aborted it
             route.continue_()
     planner.page.wait_for_timeout(1500)
     planner.at("delta").press("End")
@@ -346,9 +348,9 @@ def test_late_charts_of_another_question_are_not_shown(planner, quick):
 
 def test_our_own_number_is_the_same_everywhere(planner):
     planner.open({"mechanism": "gaussian(sigma=?)", "count": "geometric(mean=30)", "epsilon": "2", "delta": "1e-5"}).is_complete()
-    said = planner.page.locator("#sentence strong").inner_text()
-    assert planner.page.locator("#compare tr.exact td").last.inner_text() == said
-    assert float(said) >= float(planner.at("mechanism-sigma").input_value())
+    value = planner.page.locator("#sentence strong").inner_text()
+    assert planner.page.locator("#compare tr.exact td").last.inner_text() == value
+    assert float(value) >= float(planner.at("mechanism-sigma").input_value())
 
 
 def test_a_number_solved_for_another_question_does_not_look_solved(planner):
@@ -356,7 +358,7 @@ def test_a_number_solved_for_another_question_does_not_look_solved(planner):
     solved = planner.at("mechanism-sigma")
     assert solved.evaluate("field => getComputedStyle(field).fontStyle") == "normal"
     planner.at("delta").fill("1e-60")
-    planner.is_old()
+    planner.is_stale()
     assert solved.evaluate("field => getComputedStyle(field).fontStyle") == "italic"
 
 
@@ -368,7 +370,7 @@ def test_the_table_of_another_question_does_not_stand_out(planner, quick):
     )
     assert colour != plain
     planner.at("delta").fill("abc")
-    planner.is_old()
+    planner.is_stale()
     expect(cell).to_have_css("color", plain)
 
 
@@ -381,26 +383,26 @@ def test_the_solved_field_says_what_the_sentence_says(planner):
 
     planner.page.route("**/api/answer", hold)
     planner.at("epsilon").fill("3")
-    planner.page.wait_for_timeout(100)  # longer than the page gathers changes
+    planner.page.wait_for_timeout(100)  # longer than the delay of the page
     planner.at("epsilon").fill("3x")
-    planner.is_old()
+    planner.is_stale()
     held[0].continue_()
     expect(planner.at("sentence")).not_to_have_text(before)
-    said, field = planner.page.evaluate(
+    value, field = planner.page.evaluate(
         "[document.querySelector('#sentence strong').innerText, document.querySelector('#mechanism-sigma').value]"
     )
-    assert float(said) == pytest.approx(float(field), rel=1e-3)
+    assert float(value) == pytest.approx(float(field), rel=1e-3)
     assert planner.at("epsilon").input_value() == "3x"
-    planner.is_old()
+    planner.is_stale()
 
 
 def test_an_answer_found_nearby_stays_where_it_is_not_looked_for_again(planner):
     planner.open({"mechanism": "gaussian(sigma=?)", "count": "geometric(mean=30)", "epsilon": "2", "delta": "1e-5"}).is_complete()
     refuse = refusing(None, "it takes too long")
-    planner.page.route("**/api/answer", lambda route: route.continue_() if route.request.post_data_json["near"] else refuse(route))
+    planner.page.route("**/api/answer", lambda route: route.continue_() if route.request.post_data_json["search_start"] else refuse(route))
     planner.at("epsilon").fill("3")
-    expect(planner.at("answer")).to_have_attribute("data-state", "near")
-    said = planner.sentence
+    expect(planner.at("answer")).to_have_attribute("data-state", "refining")
+    sentence = planner.sentence
     planner.is_complete()
-    assert planner.sentence == said
+    assert planner.sentence == sentence
     assert planner.page.locator("form [aria-invalid]").count() == 0

@@ -1,4 +1,4 @@
-"""What the charts draw, by their pixels, and what is said of them."""
+"""Charts, checked by their pixels and captions."""
 
 import csv
 
@@ -34,36 +34,36 @@ def test_lines_are_straight_between_what_was_computed(planner, quick):
 
     planner.replies("curves", bent).open(quick).is_complete()
     low, middle, quarter = planner.heights("mean", 0.25, 0.75, 0.875)
-    top = low * 2  # the height of 2, as that of 1 is low
+    top = low * 2  # the height of 2; low is the height of 1
     assert middle == pytest.approx(0.75 * top, abs=0.01)
     assert quarter == pytest.approx(0.875 * top, abs=0.01)
-    assert "computed points hold together" in caption(planner, "profile")
-    assert "straight between them" in caption(planner, "profile")
+    assert "All computed points hold simultaneously" in caption(planner, "profile")
+    assert "straight lines connect them" in caption(planner, "profile")
 
 
 def test_the_law_is_drawn_in_steps_that_end_at_their_places(planner, quick):
-    law = {"k": [1, 1000, 1001], "at_least": [0.5, 0.25, 0.0]}
-    planner.replies("answer", lambda answer: {**answer, "law": law})
+    survival = {"k": [1, 1000, 1001], "probability": [0.5, 0.25, 0.0]}
+    planner.replies("answer", lambda answer: {**answer, "survival": survival})
     planner.open({**quick, "count": "finite({0: 2, 1: 1, 1000: 1})"}).is_complete()
-    heights = planner.heights("law", 0.1, 0.5, 0.9)
+    heights = planner.heights("survival", 0.1, 0.5, 0.9)
     assert max(heights) == min(heights) == pytest.approx(0.25 / 1.04, abs=0.01)
 
 
 def test_what_is_said_of_the_law_is_worth_saying(planner, quick):
     for count, begun, none in [
         ("fixed(k=8)", "K is always 8.", False),
-        ("poisson(mean=30)", "K is at most 30 half of the time", False),  # no trial with 9e-14
-        ("poisson(mean=5)", "K is at most 5 half of the time", True),
-        ("finite({8: 999, 1000: 1})", "K is at most 8 with 99%.", False),
+        ("poisson(mean=30)", "K is at most 30 with probability 50%", False),  # no trial with 9e-14
+        ("poisson(mean=5)", "K is at most 5 with probability 50%", True),
+        ("finite({8: 999, 1000: 1})", "K is at most 8 with probability 99%.", False),
     ]:
         planner.open({**quick, "count": count}).is_answered()
-        expect(planner.page.locator("#law-chart figcaption p")).to_contain_text(begun)
-        assert ("no trial at all" in caption(planner, "law")) == none
+        expect(planner.page.locator("#survival-chart figcaption p")).to_contain_text(begun)
+        assert ("There is no trial with probability" in caption(planner, "survival")) == none
 
 
 def test_labels_stand_above_the_frame_where_no_line_runs(planner, quick):
     planner.open({**quick, "count": "fixed(k=8)"}).is_answered()
-    above, inside = planner.at("law-chart").evaluate(
+    above, inside = planner.at("survival-chart").evaluate(
         """figure => {
             const [canvas, frame] = [figure.querySelector("canvas"), figure.querySelector(".u-over")];
             const columns = (top, height) => {

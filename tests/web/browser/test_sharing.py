@@ -1,4 +1,4 @@
-"""The address holds the question."""
+"""The URL holds the question."""
 
 import pytest
 from playwright.sync_api import expect
@@ -19,7 +19,7 @@ def test_a_shared_address_restores_the_question_and_the_answer(planner, planners
     other = planners(server.url).open(fragment=address.removeprefix(server.url)).is_answered()
     assert other.state == planner.state
     assert other.sentence == planner.sentence
-    assert other.at("asked").inner_text() == planner.at("asked").inner_text()
+    assert other.at("question-text").inner_text() == planner.at("question-text").inner_text()
 
 
 def test_the_address_follows_every_change(planner, quick):
@@ -60,11 +60,11 @@ def test_an_address_written_by_hand_is_read(planner):
 
 def test_the_answer_does_not_depend_on_the_way_to_the_question(planner):
     planner.open({"mechanism": "gaussian(sigma=?)", "count": "geometric(mean=30)", "epsilon": "1.5", "delta": "1e-5"}).is_complete()
-    before, asked = planner.at("mechanism-sigma").input_value(), []
+    before, requested = planner.at("mechanism-sigma").input_value(), []
 
     def note(request):
         if "/api/" in request.url:
-            asked.append((request.url.rpartition("/")[2], request.post_data_json.get("near")))
+            requested.append((request.url.rpartition("/")[2], request.post_data_json.get("search_start")))
 
     planner.page.on("request", note)
     planner.at("count-mean").fill("300")
@@ -72,17 +72,17 @@ def test_the_answer_does_not_depend_on_the_way_to_the_question(planner):
     planner.at("count-mean").fill("30")
     planner.is_complete()
     assert planner.at("mechanism-sigma").input_value() == before
-    assert [kind for kind, _ in asked] == 2 * ["answer", "answer", "curves", "compare"]
-    assert [near is None for kind, near in asked if kind == "answer"] == 2 * [False, True]
+    assert [kind for kind, _ in requested] == 2 * ["answer", "answer", "curves", "compare"]
+    assert [start is None for kind, start in requested if kind == "answer"] == 2 * [False, True]
 
 
 DAMAGED = [
     "#nonsense",
     "#mechanism=%E0%A4%A&count=&epsilon=1&delta=?",
-    "#mechanism=gaussian(sigma%3D4)&count=&epsilon=1&delta=1e-6",  # nothing is asked
-    "#mechanism=gaussian(sigma%3D%3F)&count=&epsilon=%3F&delta=1e-6",  # two things are
+    "#mechanism=gaussian(sigma%3D4)&count=&epsilon=1&delta=1e-6",  # no unknown
+    "#mechanism=gaussian(sigma%3D%3F)&count=&epsilon=%3F&delta=1e-6",  # two unknowns
     "#mechanism=gaussian(sigma%3D%3F)&count=&epsilon=1",
-    "#mechanism=gaussian(sigma%3D4)&count=&epsilon=1%3F&delta=1e-6",  # a ? beside other characters
+    "#mechanism=gaussian(sigma%3D4)&count=&epsilon=1%3F&delta=1e-6",  # not a lone ?
     "#mechanism=gaussian(sigma%3D%3F)&count=&epsilon=1&delta=1e-6&more=1",
     "#%00%ff<script>",
 ]
@@ -91,7 +91,7 @@ DAMAGED = [
 def test_a_damaged_address_is_said_and_the_first_question_asked(planner, quick):
     for fragment in DAMAGED:  # the first is opened, the others are pasted into the open page
         planner.open(fragment=fragment)
-        expect(planner.at("notice")).to_have_text("The link could not be read. This is the question to begin with.")
+        expect(planner.at("notice")).to_have_text("The link is invalid. The page shows the default question.")
         planner.is_answered()
         assert planner.at("mechanism").input_value() == "dpsgd"
         assert "noise multiplier of 2.83" in planner.sentence
@@ -102,8 +102,8 @@ def test_a_damaged_address_is_said_and_the_first_question_asked(planner, quick):
 
 
 def test_nonsense_in_an_address_is_answered_beside_its_field(planner, quick):
-    planner.open({**quick, "mechanism": "gaussian(sigma=abc)"}).is_old()
-    assert "`sigma` must be a number, got 'abc'" in planner.message_beside("mechanism-sigma").inner_text()
+    planner.open({**quick, "mechanism": "gaussian(sigma=abc)"}).is_stale()
+    assert "`sigma` must be a number, got 'abc'" in planner.message_of("mechanism-sigma").inner_text()
     assert planner.at("sentence").inner_text() == "No answer yet."
     planner.at("mechanism-sigma").fill("4")
     planner.is_answered()

@@ -1,1 +1,1 @@
-"""Exact samplers for the laws of K."""
+"""Exact sampling of K, with integer and interval arithmetic."""

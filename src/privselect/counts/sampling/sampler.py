@@ -1,12 +1,12 @@
-r"""Exact sampling: a uniform point under a staircase, kept if it lies under the weights.
+r"""Exact sampling: draw a uniform point under a staircase, and accept it if it lies under the weights.
 
-The staircase stands over the weights w(k), relative to w(mode) = 1, in whole multiples of 2^-bits: one step per k near the mode,
-broader ones further out, and past those an endless tail whose steps have one length and halve in height. A point under it
-is a k and a height y; keeping it when y < w(k) gives k with probability exactly proportional to w(k). No normaliser is needed.
+The staircase lies above the weights w(k), relative to w(mode) = 1, with heights in integer multiples of 2^-bits. There is one stair per
+k near the mode, wider stairs further out, and an infinite tail of stairs of equal length whose heights halve. A point under it is a k
+and a height y. Accepting it if y < w(k) gives k with probability exactly proportional to w(k). No normalizer is needed.
 
-Nothing is rounded off. The point is drawn in whole numbers; y is known to lie in an interval [y, y+1) 2^-e and w(k) in
-an enclosure, and while the two overlap, y is given more bits and w(k) more digits. Each step also has a height that all
-its weights reach, so that hardly any draw evaluates a weight at all.
+There is no rounding. The point consists of integers: y lies in an interval [y, y+1) 2^-e, and w(k) in an enclosure. While the two
+overlap, more bits of y are drawn and w(k) is computed to more digits. Each stair also has a height below all of its weights, so most
+draws do not evaluate a weight.
 """
 
 from __future__ import annotations
@@ -23,68 +23,68 @@ if TYPE_CHECKING:
     from privselect._util.random_bits import Entropy
     from privselect.counts.sampling.pmf_ratios import PmfWeights
 
-_BITS = 128  # of a height, at least
-_GUARD = 64  # further bits while walking from one weight to the next, lost at less than one a step
-_SINGLE = 4096  # steps of one k each, at most
-_FAINT = 88  # walking, and laying broad steps, ends where less than 2^-88 is left
-_DIGITS = 12  # a weight looked at is first enclosed this closely
+_HEIGHT_BITS = 128  # of a height, at least
+_GUARD_BITS = 64  # extra bits while walking from weight to weight; each stair loses less than one bit
+_MAX_SINGLE_STAIRS = 4096  # largest number of stairs of one k on each side
+_NEGLIGIBLE_BITS = 88  # stop when less than 2^-88 of the mass is left
+_FIRST_DIGITS = 12  # of the first enclosure of a weight
 
 
 class Stair(NamedTuple):
-    """The stair over start <= k < start + length: no weight is above ``height`` units, none below ``sure``."""
+    """Stair over start <= k < start + length: every weight is at most ``height`` units and at least ``certain`` units."""
 
     start: int
     length: int
     height: int
-    sure: int
+    certain: int
 
 
 class Sampler:
-    """Draws from weights under a staircase. It holds the stairs, never what was drawn."""
+    """Sampler for weights under a staircase. It stores the stairs, never a drawn value."""
 
-    def __init__(self, steps: Iterable[Stair], terms: PmfWeights | None = None, tail: Stair | None = None, bits: int = 0) -> None:
-        self._terms, self._tail, self._bits = terms, tail, bits
-        self._steps = [step for step in steps if step.height > 0]
-        areas = [step.length * step.height for step in self._steps]
+    def __init__(self, stairs: Iterable[Stair], weights: PmfWeights | None = None, tail: Stair | None = None, bits: int = 0) -> None:
+        self._weights, self._tail, self._bits = weights, tail, bits
+        self._stairs = [stair for stair in stairs if stair.height > 0]
+        areas = [stair.length * stair.height for stair in self._stairs]
         if tail is not None:
             areas.append(2 * tail.length * tail.height)  # 1 + 1/2 + 1/4 + ...
-        self._ends = list(accumulate(areas))
+        self._cumulative_areas = list(accumulate(areas))
 
     @classmethod
     def of_weights(cls, weights: Iterable[tuple[int, int]]) -> Sampler:
-        """For pairs of a value and its whole weight."""
+        """Create a sampler from pairs (value, integer weight)."""
         return cls(Stair(k, 1, weight, weight) for k, weight in weights)
 
     @classmethod
-    def under(cls, terms: PmfWeights) -> Sampler:
-        """For the weights of a law."""
-        mode = terms.mode()
-        # A heavy tail reaches far with tiny weights: the unit must be finer than any that matters, at any breadth of step.
-        scale = terms.halving(mode + 1) if terms.last is None else terms.last
-        bits = _BITS + 2 * scale.bit_length()
-        right, left = list(_walk_up(terms, mode, bits)), list(_walk_down(terms, mode - 1, bits))
-        broad, tail = _stairs_up(terms, mode + len(right), bits)
-        return cls([*right, *left, *broad, *_stairs_down(terms, mode - 1 - len(left), bits)], terms, tail, bits)
+    def under(cls, weights: PmfWeights) -> Sampler:
+        """Create a sampler for the weights of a law of K."""
+        mode = weights.mode()
+        # A heavy tail has tiny weights far out: the unit must be finer than all relevant weights, for stairs of any length.
+        scale = weights.halving_length(mode + 1) if weights.last is None else weights.last
+        bits = _HEIGHT_BITS + 2 * scale.bit_length()
+        right, left = list(_single_stairs_up(weights, mode, bits)), list(_single_stairs_down(weights, mode - 1, bits))
+        broad, tail = _broad_stairs_up(weights, mode + len(right), bits)
+        return cls([*right, *left, *broad, *_broad_stairs_down(weights, mode - 1 - len(left), bits)], weights, tail, bits)
 
     def draw(self, entropy: Entropy) -> int:
-        """One k, with probability exactly proportional to its weight."""
-        ends, tail = self._ends, self._tail
+        """Draw one k with probability exactly proportional to its weight."""
+        ends, tail = self._cumulative_areas, self._tail
         while True:
             point = uniform_below(ends[-1], entropy)
             place = bisect_right(ends, point)
-            if tail is not None and place == len(self._steps):
+            if tail is not None and place == len(self._stairs):
                 k, y, bits = self._point_under(tail, entropy)
             else:
-                start, _, height, sure = self._steps[place]
+                start, _, height, certain = self._stairs[place]
                 offset, y = divmod(point - (ends[place - 1] if place else 0), height)
                 k, bits = start + offset, self._bits
-                if y < sure:
+                if y < certain:
                     return k
             if self._is_under(k, y, bits, entropy):
                 return k
 
     def _point_under(self, tail: Stair, entropy: Entropy) -> tuple[int, int, int]:
-        """A uniform point under the tail: its k, and its height as y of 2^-bits."""
+        """Draw a uniform point under the tail; return k and the height as y and bits: y 2^-bits."""
         halvings = 0
         while entropy.getrandbits(1):
             halvings += 1
@@ -92,89 +92,89 @@ class Sampler:
         return k, uniform_below(tail.height, entropy), self._bits + halvings
 
     def _is_under(self, k: int, y: int, bits: int, entropy: Entropy) -> bool:
-        """Whether a height uniform in [y, y+1) 2^-bits is below w(k); its bits are drawn as they are needed."""
-        if self._terms is None:
-            return False  # whole weights: a point not surely under is not under
-        digits = _DIGITS
+        """Return whether a height uniform in [y, y+1) 2^-bits is below w(k); further bits are drawn on demand."""
+        if self._weights is None:
+            return False  # integer weights: a point is under the weight or above it
+        digits = _FIRST_DIGITS
         while True:
-            low, high = self._terms.weight(k, bits, digits)
+            low, high = self._weights.weight(k, bits, digits)
             if y < low:
                 return True
             if y >= high:
                 return False
             digits *= 2
-            more = max(0, 4 * digits - y.bit_length())  # the height is known a little finer than the weight
+            more = max(0, 4 * digits - y.bit_length())  # the height gets slightly finer than the weight
             if more:
                 y, bits = y << more | entropy.getrandbits(more), bits + more
 
 
-def _walk_up(terms: PmfWeights, mode: int, bits: int) -> Iterator[Stair]:
-    """Steps of one k each from the mode upwards, by the exact ratios, rounded outward."""
-    low = high = 1 << bits + _GUARD
-    for k in range(mode, mode + _SINGLE):
-        yield _single(k, low, high)
-        if k == terms.last or high >> _GUARD + bits - _FAINT == 0:
+def _single_stairs_up(weights: PmfWeights, mode: int, bits: int) -> Iterator[Stair]:
+    """Yield stairs of one k each from the mode upwards, by exact ratios, rounded outward."""
+    low = high = 1 << bits + _GUARD_BITS
+    for k in range(mode, mode + _MAX_SINGLE_STAIRS):
+        yield _single_stair(k, low, high)
+        if k == weights.last or high >> _GUARD_BITS + bits - _NEGLIGIBLE_BITS == 0:
             return
-        top, bottom = terms.ratio(k)
+        top, bottom = weights.ratio(k)
         low, high = low * top // bottom, -(-high * top // bottom)
 
 
-def _walk_down(terms: PmfWeights, start: int, bits: int) -> Iterator[Stair]:
-    low = high = 1 << bits + _GUARD
-    for k in range(start, max(start - _SINGLE, terms.first - 1), -1):
-        top, bottom = terms.ratio(k)
+def _single_stairs_down(weights: PmfWeights, start: int, bits: int) -> Iterator[Stair]:
+    low = high = 1 << bits + _GUARD_BITS
+    for k in range(start, max(start - _MAX_SINGLE_STAIRS, weights.first - 1), -1):
+        top, bottom = weights.ratio(k)
         low, high = low * bottom // top, -(-high * bottom // top)
-        yield _single(k, low, high)
-        if high >> _GUARD + bits - _FAINT == 0:
+        yield _single_stair(k, low, high)
+        if high >> _GUARD_BITS + bits - _NEGLIGIBLE_BITS == 0:
             return
 
 
-def _single(k: int, low: int, high: int) -> Stair:
-    return Stair(k, 1, -(-high >> _GUARD), low >> _GUARD)
+def _single_stair(k: int, low: int, high: int) -> Stair:
+    return Stair(k, 1, -(-high >> _GUARD_BITS), low >> _GUARD_BITS)
 
 
-def _stairs_up(terms: PmfWeights, start: int, bits: int) -> tuple[list[Stair], Stair | None]:
-    """Broad steps from ``start`` upwards over falling weights, and the tail after them."""
-    steps: list[Stair] = []
-    last = terms.last
+def _broad_stairs_up(weights: PmfWeights, start: int, bits: int) -> tuple[list[Stair], Stair | None]:
+    """Return wide stairs from ``start`` upwards over falling weights, and the tail after them."""
+    stairs: list[Stair] = []
+    last = weights.last
     if last is not None and start > last:
-        return steps, None
-    k, length, (least, height) = start, 1, terms.weight(start, bits, _DIGITS)
+        return stairs, None
+    k, length, (smallest, height) = start, 1, weights.weight(start, bits, _FIRST_DIGITS)
     while True:
-        reach = terms.halving(k) if last is None else last - k + 1
-        if height * reach >> bits - _FAINT == 0:
+        reach = weights.halving_length(k) if last is None else last - k + 1
+        if height * reach >> bits - _NEGLIGIBLE_BITS == 0:
             break
-        length = _suitable(terms, k, length, reach)
+        length = _stair_length(weights, k, length, reach)
         if last is not None and k + length > last:
-            return [*steps, Stair(k, length, height, 0)], None
-        least, next_height = terms.weight(k + length, bits, _DIGITS)
-        steps.append(Stair(k, length, height, least))
+            return [*stairs, Stair(k, length, height, 0)], None
+        smallest, next_height = weights.weight(k + length, bits, _FIRST_DIGITS)
+        stairs.append(Stair(k, length, height, smallest))
         k, height = k + length, next_height
     if last is None:
-        return steps, Stair(k, reach, height, 0)
-    return [*steps, Stair(k, reach, height, 0)], None
+        return stairs, Stair(k, reach, height, 0)
+    return [*stairs, Stair(k, reach, height, 0)], None
 
 
-def _stairs_down(terms: PmfWeights, start: int, bits: int) -> list[Stair]:
-    """Broad steps from ``start`` downwards over falling weights, the last one reaching to the first k."""
-    steps: list[Stair] = []
-    if start < terms.first:
-        return steps
-    k, length, height = start, 1, terms.weight(start, bits, _DIGITS)[1]
+def _broad_stairs_down(weights: PmfWeights, start: int, bits: int) -> list[Stair]:
+    """Return wide stairs from ``start`` downwards over falling weights; the last one ends at the first k."""
+    stairs: list[Stair] = []
+    if start < weights.first:
+        return stairs
+    k, length, height = start, 1, weights.weight(start, bits, _FIRST_DIGITS)[1]
     while True:
-        reach = k - terms.first + 1
-        length = _suitable(terms, k, length, -reach) if height * reach >> bits - _FAINT else reach
+        reach = k - weights.first + 1
+        length = _stair_length(weights, k, length, -reach) if height * reach >> bits - _NEGLIGIBLE_BITS else reach
         if length == reach:
-            return [*steps, Stair(terms.first, reach, height, 0)]
-        least, next_height = terms.weight(k - length, bits, _DIGITS)
-        steps.append(Stair(k - length + 1, length, height, least))
+            return [*stairs, Stair(weights.first, reach, height, 0)]
+        smallest, next_height = weights.weight(k - length, bits, _FIRST_DIGITS)
+        stairs.append(Stair(k - length + 1, length, height, smallest))
         k, height = k - length, next_height
 
 
-def _suitable(terms: PmfWeights, k: int, length: int, room: int) -> int:
-    """A length, at most ``room``, over which the weight falls by a factor of about 3/4; negative room lies downwards."""
+def _stair_length(weights: PmfWeights, k: int, length: int, room: int) -> int:
+    """Return a length, at most ``room``, over which the weight falls by a factor of about 3/4; negative room means downwards."""
     way = 1 if room > 0 else -1
     length = min(2 * length, abs(room))
-    while length > 1 and terms.fall(k, way * length) > 0.35:
+    while length > 1 and weights.log_fall(k, way * length) > 0.35:
         length //= 2
     return length

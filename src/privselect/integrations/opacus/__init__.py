@@ -1,4 +1,4 @@
-"""Opacus: what a training run was, and training that is held to what was planned. Opacus itself is loaded where a trial is run."""
+"""Opacus: the mechanism of a training run, and trials that must train as planned. Opacus is imported when a trial runs."""
 
 from privselect.integrations.opacus.history import mechanism_from_history
 from privselect.integrations.opacus.trial import OpacusTrial

@@ -1,22 +1,26 @@
-"""One trial's private training: the parts of Opacus with the numbers of the plan. This loads torch and Opacus."""
+"""The private training of one trial: Opacus with the numbers of the plan. This module imports torch and Opacus."""
 
 from __future__ import annotations
 
 import contextlib
+import math
 import warnings
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import torch
+from opacus.data_loader import wrap_collate_with_empty
 from opacus.grad_sample import AbstractGradSampleModule, GradSampleModule
 from opacus.layers.dp_rnn import DPRNNBase, RNNLinear
 from opacus.optimizers import DPOptimizer
+from opacus.utils.uniform_sampler import UniformWithReplacementSampler
 from opacus.validators import ModuleValidator
+from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset, SequentialSampler
+from torch.utils.data.dataloader import default_collate
 
 from privselect._util.validation import POSITIVE, check_number
 from privselect.errors import ParameterError
-from privselect.integrations.opacus.poisson_loader import private_loader
-from privselect.integrations.opacus.training_monitor import FLOATS, Watch, WatchedOptimizer
-from privselect.integrations.opacus.violation_messages import AGAIN, CLIP, DEVICE, MODEL, NEVER, PLAIN, PRECISION, SEED
+from privselect.integrations.opacus.training_monitor import FLOATS, WRONG_PRECISION, MonitoredOptimizer, TrainingMonitor
 from privselect.tuning.plan_violation import PlanViolation
 
 if TYPE_CHECKING:
@@ -26,58 +30,119 @@ if TYPE_CHECKING:
     from privselect.tuning.randomness import Randomness
 
 _SEED_BITS = 64  # of a generator that is not on the CPU
+_RATE_BITS = 53
+
+# Messages of plan violations: fixed texts that depend on no record.
+UNSUPPORTED_LAYER = "the model has a layer that Opacus cannot train privately, such as BatchNorm, which mixes the records of a batch"
+NOT_PLAIN = "make_private needs a plain torch model, and a plain torch optimizer over parameters of that model"
+WRONG_DEVICE = "the model is not on the device that was declared to OpacusTrial"
+MISSING_SEED_BITS = "noise on this device comes from a seed of 64 bits: declare it with seed_bits=64 in tune"
+INVALID_CLIP = "make_private needs one positive number as max_grad_norm"
+INVALID_DATASET = "make_private needs a torch dataset with a length, or a data loader over such a dataset"
+OWN_SAMPLER = "the data loader shuffles or has its own sampler, but the plan needs Poisson samples: pass the dataset or a plain loader"
+SECOND_CALL = "make_private was called more than once in a trial, which plans one training"
+NO_CALL = "the training function did not call make_private"
 
 
-class Session:
-    """Handed to the training function: ``plan`` is what is to be run, ``randomness`` the trial's own."""
+class PoissonBatches(UniformWithReplacementSampler):  # type: ignore[misc]  # Opacus has no types
+    """The planned number of Poisson samples in total: each record is in each batch with the planned probability, independently.
+
+    A pass yields all batches that are left, whatever the number of passes. Opacus compares floats of 24 bits with the rate; here the
+    rate is exact to 53 bits, rounded down.
+    """
+
+    def __init__(self, records: int, plan: DPSGD, generator: Any) -> None:
+        super().__init__(num_samples=records, sample_rate=plan.sampling_probability, generator=None, steps=plan.steps)
+        self.drawn = 0
+        self.size = 0  # of the last batch
+        # Separate from Opacus's public fields: the history would not show a change of those.
+        self._threshold = math.floor(Fraction(plan.sampling_probability) * 2**_RATE_BITS)
+        self._source = records, generator
+
+    def __reduce_ex__(self, _: object) -> Any:
+        """Refuse copies: the generator reveals which records were drawn."""
+        raise TypeError("the batches of a private loader cannot be copied or pickled")
+
+    def __len__(self) -> int:
+        return int(self.steps - self.drawn)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        records, generator = self._source
+        while self.drawn < self.steps:
+            chosen = torch.randint(2**_RATE_BITS, (records,), generator=generator) < self._threshold
+            batch = chosen.nonzero().reshape(-1).tolist()
+            self.drawn, self.size = self.drawn + 1, len(batch)
+            yield batch
+
+
+def private_loader(given: Any, plan: DPSGD, generator: Any) -> tuple[Any, PoissonBatches]:
+    """Return a loader with Poisson batches over a dataset, or over the dataset of a plain loader with its collate function.
+
+    The loader has no worker processes, which would draw batches ahead.
+    """
+    collate = default_collate
+    if isinstance(given, DataLoader):
+        if not isinstance(given.sampler, SequentialSampler) or type(given.batch_sampler) not in (BatchSampler, type(None)):
+            raise PlanViolation(OWN_SAMPLER, type(given.sampler).__name__)
+        given, collate = given.dataset, given.collate_fn if given.batch_sampler is not None else default_collate
+    if not isinstance(given, Dataset) or isinstance(given, IterableDataset) or not hasattr(given, "__len__"):
+        raise PlanViolation(INVALID_DATASET, type(given).__name__)
+    collate = wrap_collate_with_empty(collate_fn=collate)
+    collate([given[0]])  # an empty batch, even if it is the first, then has the structure of a full one
+    batches = PoissonBatches(len(given), plan, generator)
+    return DataLoader(given, batch_sampler=batches, collate_fn=collate), batches
+
+
+class TrainingSession:
+    """The third argument of the training function: ``plan`` is the planned DP-SGD, ``randomness`` that of the trial."""
 
     def __init__(self, plan: DPSGD, records: int, device: str, randomness: Randomness) -> None:
         self.plan, self.records, self.device, self.randomness = plan, records, device, randomness
-        self._watch: Watch | None = None
-        self._breach: PlanViolation | None = None
+        self._monitor: TrainingMonitor | None = None
+        self._violation: PlanViolation | None = None
 
     def __repr__(self) -> str:
-        return f"Session({self.plan})"
+        return f"TrainingSession({self.plan})"
 
     @property
     def accountant(self) -> Any:
-        """Opacus's own, of the steps so far; None before ``make_private``."""
-        return None if self._watch is None else self._watch.accountant
+        """Opacus's accountant of the steps so far; None before ``make_private``."""
+        return None if self._monitor is None else self._monitor.accountant
 
     def make_private(self, model: Any, optimizer: Any, data: Any, *, max_grad_norm: float) -> tuple[Any, Any, Any]:
-        """The private model, optimizer and loader.
+        """Return the private model, optimizer and loader.
 
-        ``data`` is a dataset of torch, or a plain loader, of which the dataset and the way to collate are taken. The loader gives the
-        planned number of batches in all: one pass gives all that are left. Each is to make one step of the optimizer; an empty one too.
-        The loss must be a mean over the batch.
+        ``data`` is a torch dataset, or a plain loader, whose dataset and collate function are used. The returned loader yields the
+        planned number of batches in total; one pass yields all that are left. Take one optimizer step on each batch, including empty
+        ones. The loss must be a mean over the batch.
         """
         try:
             return self._make_private(model, optimizer, data, max_grad_norm)
-        except PlanViolation as breach:
-            self._breach = self._breach or breach
+        except PlanViolation as violation:
+            self._violation = self._violation or violation
             raise
 
     def _make_private(self, model: Any, optimizer: Any, data: Any, max_grad_norm: Any) -> tuple[Any, Any, Any]:
-        if self._watch is not None:
-            raise PlanViolation(AGAIN)
-        trained = _checked_parts(model, optimizer, torch.device(self.device))
+        if self._monitor is not None:
+            raise PlanViolation(SECOND_CALL)
+        trained = _trained_parameters(model, optimizer, torch.device(self.device))
         try:
             clip = check_number("max_grad_norm", max_grad_norm, POSITIVE)
         except ParameterError as error:
-            raise PlanViolation(CLIP, str(error)) from None
+            raise PlanViolation(INVALID_CLIP, str(error)) from None
         loader, batches = private_loader(data, self.plan, self.randomness.torch())
         private = GradSampleModule(model, batch_first=True, loss_reduction="mean")
-        self._watch = Watch(self.plan, batches, model, trained)
-        model.register_forward_pre_hook(self._watch.forward)
+        self._monitor = TrainingMonitor(self.plan, batches, model, trained)
+        model.register_forward_pre_hook(self._monitor.before_model)
         for layer in model.modules():
             if isinstance(layer, DPRNNBase):
-                layer.register_forward_pre_hook(self._watch.recurrent, with_kwargs=True)
+                layer.register_forward_pre_hook(self._monitor.before_recurrent_layer, with_kwargs=True)
         for layer in private.iterate_submodules(model):
-            if not isinstance(layer, (DPRNNBase, RNNLinear)):  # these may see fewer records at each step in time, the first ones
-                self._watch.add_layer(layer)
-        watched = WatchedOptimizer(
+            if not isinstance(layer, (DPRNNBase, RNNLinear)):  # later time steps of these may see only the first records of a batch
+                self._monitor.add_layer(layer)
+        monitored = MonitoredOptimizer(
             optimizer,
-            self._watch,
+            self._monitor,
             noise_multiplier=self.plan.noise_multiplier,
             max_grad_norm=clip,
             expected_batch_size=self.plan.sampling_probability * self.records,
@@ -85,31 +150,31 @@ class Session:
             generator=_noise_generator(self.randomness, torch.device(self.device)),
             secure_mode=False,
         )
-        return private, watched, loader
+        return private, monitored, loader
 
-    def raise_breach(self) -> None:
-        """What has already been found, whether or not the training function has let it pass."""
-        breach = self._breach or (None if self._watch is None else self._watch.breach)
-        if breach is not None:
-            raise breach from None
+    def raise_violation(self) -> None:
+        """Raise a violation that was already found, even if the training function caught it."""
+        violation = self._violation or (None if self._monitor is None else self._monitor.violation)
+        if violation is not None:
+            raise violation from None
 
     def check(self) -> None:
-        """Whether the training was the planned one, now that it is over."""
-        if self._watch is None:
-            raise PlanViolation(NEVER)
-        self._watch.check()
+        """Check, after the training, that it was the planned one."""
+        if self._monitor is None:
+            raise PlanViolation(NO_CALL)
+        self._monitor.check()
 
 
 @contextlib.contextmanager
-def alone(threads: int) -> Iterator[None]:
-    """So many threads of torch, and none of the warnings of Opacus and torch, which say nothing about the code of a user.
+def isolated_torch(threads: int) -> Iterator[None]:
+    """Limit torch to ``threads`` threads, silence warnings of Opacus and torch, and restore torch's global settings afterwards.
 
-    What a trial sets for all of torch is undone: the next one must not depend on it.
+    The warnings concern internals, not user code. Restored settings keep the next trial independent of this one.
     """
     before, dtype = torch.get_num_threads(), torch.get_default_dtype()
     with warnings.catch_warnings(), torch.enable_grad():
         warnings.filterwarnings("ignore", module=r"(opacus|torch)(\.|$)")
-        warnings.filterwarnings("ignore", message="Full backward hook is firing")  # said in the name of whoever called torch
+        warnings.filterwarnings("ignore", message="Full backward hook is firing")  # attributed to the caller of torch
         torch.set_num_threads(threads)
         try:
             yield
@@ -118,24 +183,24 @@ def alone(threads: int) -> Iterator[None]:
             torch.set_default_dtype(dtype)
 
 
-def _checked_parts(model: Any, optimizer: Any, device: torch.device) -> set[Any]:
-    """The parameters that are trained."""
+def _trained_parameters(model: Any, optimizer: Any, device: torch.device) -> set[Any]:
+    """Check the model and the optimizer, and return the parameters that are trained."""
     if not isinstance(model, torch.nn.Module) or isinstance(model, AbstractGradSampleModule):
-        raise PlanViolation(PLAIN, type(model).__name__)
+        raise PlanViolation(NOT_PLAIN, type(model).__name__)
     if not isinstance(optimizer, torch.optim.Optimizer) or isinstance(optimizer, DPOptimizer):
-        raise PlanViolation(PLAIN, type(optimizer).__name__)
+        raise PlanViolation(NOT_PLAIN, type(optimizer).__name__)
     trained = {parameter for group in optimizer.param_groups for parameter in group["params"]}
     if not trained <= set(model.parameters()):
-        raise PlanViolation(PLAIN, "the optimizer has parameters that the model has not")
+        raise PlanViolation(NOT_PLAIN, "the optimizer has parameters that the model does not have")
     if any(parameter.device.type != device.type for parameter in model.parameters()):
-        raise PlanViolation(DEVICE, str(device))
+        raise PlanViolation(WRONG_DEVICE, str(device))
     if any(parameter.dtype not in FLOATS for parameter in trained):
-        raise PlanViolation(PRECISION)
-    faults = [*ModuleValidator.validate(model, strict=False), *GradSampleModule.validate(model, strict=False)]
-    # The validator looks at trainable layers of the very classes it knows; a frozen one, or one without parameters, mixes records as well.
-    faults += [layer for layer in model.modules() if isinstance(layer, torch.nn.modules.batchnorm._BatchNorm)]  # noqa: SLF001 - their base
-    if faults:
-        raise PlanViolation(MODEL, "; ".join(str(fault) for fault in faults))
+        raise PlanViolation(WRONG_PRECISION)
+    errors = [*ModuleValidator.validate(model, strict=False), *GradSampleModule.validate(model, strict=False)]
+    # The validator checks trainable layers of known classes only; a frozen BatchNorm, or one without parameters, mixes records too.
+    errors += [layer for layer in model.modules() if isinstance(layer, torch.nn.modules.batchnorm._BatchNorm)]  # noqa: SLF001 - their base
+    if errors:
+        raise PlanViolation(UNSUPPORTED_LAYER, "; ".join(str(error) for error in errors))
     return trained
 
 
@@ -145,5 +210,5 @@ def _noise_generator(randomness: Randomness, device: torch.device) -> Any:
     try:
         seed = randomness.integer(_SEED_BITS)
     except ParameterError as error:
-        raise PlanViolation(SEED, str(error)) from None
+        raise PlanViolation(MISSING_SEED_BITS, str(error)) from None
     return torch.Generator(device=device).manual_seed(seed)

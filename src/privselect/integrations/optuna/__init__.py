@@ -1,4 +1,4 @@
-"""Optuna: a stock objective, run by private selection instead of a sampler."""
+"""Optuna: run an existing objective by private selection instead of a sampler."""
 
 from privselect.integrations.optuna.study import PrivateStudy
 

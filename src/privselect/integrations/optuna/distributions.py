@@ -1,4 +1,4 @@
-"""Optuna's distributions as laws of candidates, and back."""
+"""Conversion between Optuna's distributions of hyperparameters and those of privselect."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
     from privselect._util.random_bits import Entropy
 
-_MOST = 10**15  # as for other whole numbers of a space
+_LARGEST_INTEGER = 10**15  # as for other integers of a space
 
 
 @dataclass(frozen=True)
-class Steps(Distribution):
-    """``low``, ``low + step`` and so on up to ``high``, each as likely as any other; of whole numbers, whole numbers."""
+class EvenSteps(Distribution):
+    """``low``, ``low + step`` and so on up to ``high``, all equally likely; integers if the bounds and the step are integers."""
 
     low: float
     high: float
@@ -35,49 +35,47 @@ class Steps(Distribution):
     def __post_init__(self) -> None:
         for name, allowed in (("low", REAL), ("high", REAL), ("step", POSITIVE)):
             check_number(name, getattr(self, name), allowed)
-        if self.low > self.high:
-            raise ParameterError(f"`low` must be at most `high`, got {format_value(self.low)} and {format_value(self.high)}")
-        check_number("(high - low) / step", self.count - 1, integer_range(0, _MOST))
+        _check_order(self.low, self.high)
+        check_number("(high - low) / step", self.count - 1, integer_range(0, _LARGEST_INTEGER))
 
     @property
     def count(self) -> int:
-        """How many values there are."""
+        """The number of values."""
         return round((Fraction(self.high) - Fraction(self.low)) / Fraction(self.step)) + 1
 
     def draw(self, entropy: Entropy) -> float:
-        """Exactly uniform."""
+        """Draw exactly uniformly."""
         return min(max(uniform_below(self.count, entropy) * self.step + self.low, self.low), self.high)
 
     def as_dict(self) -> dict[str, Any]:
-        """The two ends and the step."""
+        """Return the bounds and the step."""
         return {"steps": [self.low, self.high, self.step]}
 
 
 @dataclass(frozen=True)
 class LogInteger(Distribution):
-    """A whole number on a log scale: ``k`` by the share of the logarithm from ``k - 1/2`` to ``k + 1/2``, as Optuna has it."""
+    """An integer on a log scale: the probability of ``k`` is proportional to ``log((k + 1/2) / (k - 1/2))``, as in Optuna."""
 
     low: int
     high: int
 
     def __post_init__(self) -> None:
         for name in ("low", "high"):
-            check_number(name, getattr(self, name), integer_range(1, _MOST))
-        if self.low > self.high:
-            raise ParameterError(f"`low` must be at most `high`, got {format_value(self.low)} and {format_value(self.high)}")
+            check_number(name, getattr(self, name), integer_range(1, _LARGEST_INTEGER))
+        _check_order(self.low, self.high)
 
     def draw(self, entropy: Entropy) -> int:
-        """By 2^53 evenly spaced logarithms, each as likely as any other."""
-        between = LogUniform(self.low - 0.5, self.high + 0.5).draw(entropy)
-        return min(max(round(between), self.low), self.high)
+        """Draw one of 2^53 evenly spaced logarithms, all equally likely, and round."""
+        value = LogUniform(self.low - 0.5, self.high + 0.5).draw(entropy)
+        return min(max(round(value), self.low), self.high)
 
     def as_dict(self) -> dict[str, Any]:
-        """The two ends."""
+        """Return the bounds."""
         return {"log_integer": [self.low, self.high]}
 
 
-def law_of(distribution: BaseDistribution) -> Distribution:
-    """The law by which Optuna's RandomSampler draws, as a plain space has it wherever it has one."""
+def from_optuna(distribution: BaseDistribution) -> Distribution:
+    """Return the distribution by which Optuna's RandomSampler draws, as one of a plain space if possible."""
     if isinstance(distribution, CategoricalDistribution):
         return Choice(distribution.choices)
     if not isinstance(distribution, FloatDistribution | IntDistribution):
@@ -86,35 +84,40 @@ def law_of(distribution: BaseDistribution) -> Distribution:
     if isinstance(distribution, IntDistribution):
         if distribution.log:
             return LogInteger(distribution.low, distribution.high)
-        return Integer(distribution.low, distribution.high) if step == 1 else Steps(low, high, distribution.step)
+        return Integer(distribution.low, distribution.high) if step == 1 else EvenSteps(low, high, distribution.step)
     if distribution.log:
         return LogUniform(low, high)
-    return Uniform(low, high) if step is None else Steps(low, high, step)
+    return Uniform(low, high) if step is None else EvenSteps(low, high, step)
 
 
-def distribution_of(plain: Mapping[str, Any]) -> BaseDistribution:
-    """Of a law as a release tells it, for those who read Optuna's."""
-    kind = next(kind for kind in _KINDS if kind in plain)
+def to_optuna(fields: Mapping[str, Any]) -> BaseDistribution:
+    """Return Optuna's distribution for the JSON form of a distribution, as in a release."""
+    kind = next(kind for kind in _OPTUNA_KINDS if kind in fields)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Optuna's word on options that some storages cannot hold
-        return _KINDS[kind](as_tuples(plain[kind]))
+        warnings.simplefilter("ignore")  # Optuna warns of options that some storages cannot hold
+        return _OPTUNA_KINDS[kind](lists_to_tuples(fields[kind]))
 
 
-def as_tuples(value: Any) -> Any:
-    """What JSON has as lists, as a space had it."""
-    return tuple(as_tuples(part) for part in value) if isinstance(value, list | tuple) else value
+def lists_to_tuples(value: Any) -> Any:
+    """Convert the lists of JSON to the tuples of a space, at every depth."""
+    return tuple(lists_to_tuples(part) for part in value) if isinstance(value, list | tuple) else value
 
 
-def _steps(ends: Any) -> BaseDistribution:
-    low, high, step = ends
+def _check_order(low: float, high: float) -> None:
+    if low > high:
+        raise ParameterError(f"`low` must be at most `high`, got {format_value(low)} and {format_value(high)}")
+
+
+def _steps(fields: Any) -> BaseDistribution:
+    low, high, step = fields
     return IntDistribution(low, high, step=step) if isinstance(step, int) else FloatDistribution(low, high, step=step)
 
 
-_KINDS: dict[str, Callable[[Any], BaseDistribution]] = {
-    "uniform": lambda ends: FloatDistribution(ends[0], ends[1]),
-    "log_uniform": lambda ends: FloatDistribution(ends[0], ends[1], log=True),
-    "integer": lambda ends: IntDistribution(ends[0], ends[1]),
-    "log_integer": lambda ends: IntDistribution(ends[0], ends[1], log=True),
+_OPTUNA_KINDS: dict[str, Callable[[Any], BaseDistribution]] = {
+    "uniform": lambda bounds: FloatDistribution(bounds[0], bounds[1]),
+    "log_uniform": lambda bounds: FloatDistribution(bounds[0], bounds[1], log=True),
+    "integer": lambda bounds: IntDistribution(bounds[0], bounds[1]),
+    "log_integer": lambda bounds: IntDistribution(bounds[0], bounds[1], log=True),
     "steps": _steps,
     "choice": CategoricalDistribution,
 }

@@ -1,4 +1,4 @@
-"""A stock objective of Optuna as the tuner runs it."""
+"""An Optuna objective in the form that the tuner runs. This module does not import Optuna."""
 
 from __future__ import annotations
 
@@ -6,34 +6,56 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from privselect.errors import ParameterError
-from privselect.integrations.optuna.unsupported import NO_LAW, SEVERAL, NoLawError, WithheldError
+from privselect.errors import ParameterError, PrivselectError
 from privselect.tuning.plan_ids import plan_id
 from privselect.tuning.plan_violation import PlanViolation
 from privselect.tuning.randomness import seeded_globals
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from privselect.integrations.optuna.trial import PrivateTrial
     from privselect.tuning.randomness import Randomness
     from privselect.tuning.space import Suggest
 
+# Messages of plan violations: fixed texts that depend on no record.
+SEVERAL_VALUES = "the objective returned several values, but only one objective has a single winner: return one value"
+INVALID_DISTRIBUTION = (
+    "the objective asks for a hyperparameter that cannot be drawn: each name needs one distribution with a finite range and step, and "
+    "options that are text, finite numbers, true, false, None or lists of these"
+)
+
+# Notes for the certificate.
 _GENERATORS = (
-    "the generators of Python, numpy and torch that belong to the process were set from each trial's own randomness; a seed that is fixed "
-    "inside the objective would repeat the noise in every trial, and is not covered; noise that torch draws on a GPU comes from a seed of "
-    "64 bits, which can be found by search from a released model"
+    "the global generators of Python, numpy and torch were set from each trial's own randomness; a fixed seed inside the objective would "
+    "repeat the noise in every trial, and is not covered; noise that torch draws on a GPU comes from a seed of 64 bits, which can be found "
+    "by search from a released model"
 )
-_ENDED = (
-    "what Optuna's trial is told by report() goes nowhere; a trial that ends itself, or sets a constraint above 0, counts as failed, and "
-    "that by which it does so is declared to be as private as the score"
+_FAILED_TRIALS = (
+    "values given to report() are discarded; a trial that stops itself, or sets a constraint above 0, counts as failed, and the values by "
+    "which it does so are declared to be as private as the score"
 )
+
+
+class UnavailableError(PrivselectError, AttributeError):
+    """An attribute that Optuna has, but a private study or its trial does not have."""
+
+
+class UndrawableError(ParameterError):
+    """A hyperparameter that cannot be drawn."""
+
+
+def unavailable_attribute(name: str, reasons: Mapping[str, str], owner: str) -> AttributeError:
+    """Return the error for a missing attribute, with the reason if it is an attribute of Optuna."""
+    if name in reasons:
+        return UnavailableError(f"`{name}` is not available in {owner}: {reasons[name]}")
+    return AttributeError(f"{owner} has no attribute {name!r}")
 
 
 @plan_id("optuna_objective")
 @dataclass(frozen=True)
 class OptunaObjective:
-    """Calls the objective that it ``runs`` with a trial; ``sign`` makes of its value a score of which the greatest wins."""
+    """Run the Optuna objective ``runs`` on a trial; ``sign`` turns its value into a score that is maximised."""
 
     runs: Callable[[Any], Any]
     sign: int
@@ -41,44 +63,44 @@ class OptunaObjective:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """For the certificate; with those of the objective itself, where it has some."""
-        return (_GENERATORS, _ENDED, *getattr(self.runs, "notes", ()))
+        """Notes for the certificate, including those of the objective itself."""
+        return (_GENERATORS, _FAILED_TRIALS, *getattr(self.runs, "notes", ()))
 
     @property
     def mechanism(self) -> Any:
-        """What the objective says of itself."""
+        """The mechanism that the objective states, if any."""
         return getattr(self.runs, "mechanism", None)
 
     @property
     def mechanism_of(self) -> Any:
-        """What the objective says of each candidate."""
+        """The mechanism that the objective states for each candidate, if any."""
         return getattr(self.runs, "mechanism_of", None)
 
     def __call__(self, suggest: Suggest, _data: Any, randomness: Randomness) -> tuple[float, Any]:
-        """One trial; the objective holds its data itself."""
+        """Run one trial; the objective holds its data itself."""
         from privselect.integrations.optuna.trial import PrivateTrial
 
         trial = PrivateTrial(suggest, randomness)
         with seeded_globals(randomness):
-            returned = self._returned(trial)
+            returned = self._run(trial)
         if any(value > 0 for value in trial.constraints.values()):
             raise ParameterError("the trial is infeasible")
-        return self.sign * _number(returned), None if self.artifact is None else trial.user_attrs[self.artifact]
+        return self.sign * _single_value(returned), None if self.artifact is None else trial.user_attrs[self.artifact]
 
-    def _returned(self, trial: PrivateTrial) -> Any:
-        """What is wrong with the objective itself, and not with one trial, gives the run up: else the fallback would be paid in full."""
+    def _run(self, trial: PrivateTrial) -> Any:
+        """Run the objective; an error of the objective itself ends the run, because every trial would fail at full privacy cost."""
         try:
             return self.runs(trial)
-        except NoLawError as error:
-            raise PlanViolation(NO_LAW, str(error)) from None
-        except WithheldError as error:
+        except UndrawableError as error:
+            raise PlanViolation(INVALID_DISTRIBUTION, str(error)) from None
+        except UnavailableError as error:
             raise PlanViolation(str(error)) from None
 
 
-def _number(returned: Any) -> float:
-    """As Optuna reads it: anything that is a number, or one in a list."""
+def _single_value(returned: Any) -> float:
+    """Return the objective's value: like Optuna, accept a number or a list of one number."""
     if isinstance(returned, Sequence) and not isinstance(returned, str):
         if len(returned) != 1:
-            raise PlanViolation(SEVERAL)
+            raise PlanViolation(SEVERAL_VALUES)
         returned = returned[0]
     return float(returned)

@@ -1,4 +1,4 @@
-"""What a stock objective is handed: it looks like Optuna's trial, and every value is drawn in secret, independently of all others."""
+"""The trial that an Optuna objective gets: it has Optuna's interface, and draws each value in secret and independently of others."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 from optuna.trial import BaseTrial
 
 from privselect._util.validation import format_value
-from privselect.integrations.optuna.distributions import law_of
-from privselect.integrations.optuna.unsupported import OF_TRIAL, NoLawError, withheld
+from privselect.integrations.optuna.distributions import from_optuna
+from privselect.integrations.optuna.objective import UndrawableError, unavailable_attribute
 from privselect.tuning.space import Choice
 
 if TYPE_CHECKING:
@@ -22,12 +22,18 @@ if TYPE_CHECKING:
     from privselect.tuning.randomness import Randomness
     from privselect.tuning.space import Suggest
 
+# Attributes of optuna.trial.Trial that a private trial does not have.
+UNAVAILABLE_IN_TRIAL = dict.fromkeys(
+    ("study", "storage", "relative_search_space", "_trial_id", "_cached_frozen_trial"),
+    "it gives access to other trials, which a trial must not see",
+)
+
 
 class PrivateTrial(BaseTrial):
-    """One trial. It knows of no other, has no number but 0 and no clock, and what is reported to it goes nowhere."""
+    """One trial. It has no access to other trials, its number is always 0, it has no start time, and reported values are discarded."""
 
     def __init__(self, suggest: Suggest, randomness: Randomness) -> None:
-        self.randomness = randomness  # of this trial alone: a trainer that takes a generator gets one here
+        self.randomness = randomness  # of this trial only, for trainers that take a generator
         self.relative_params: dict[str, Any] = {}
         self._suggest = suggest
         self._params: dict[str, Any] = {}
@@ -40,111 +46,113 @@ class PrivateTrial(BaseTrial):
         return "PrivateTrial(...)"
 
     def __getattr__(self, name: str) -> Any:
-        raise withheld(name, OF_TRIAL, "a private trial")
+        raise unavailable_attribute(name, UNAVAILABLE_IN_TRIAL, "a private trial")
 
-    # -- the draws ------------------------------------------------------------------------------------------------------------
+    # -- draws ----------------------------------------------------------------------------------------------------------------
 
     def suggest_float(self, name: str, low: float, high: float, *, step: float | None = None, log: bool = False) -> float:
-        """A real number, uniform or uniform in its logarithm, or one of evenly spaced ones."""
-        return float(self._drawn(name, lambda: FloatDistribution(low, high, log=log, step=step)))
+        """Draw a real number: uniform, uniform in its logarithm, or one of evenly spaced values."""
+        return float(self._draw(name, lambda: FloatDistribution(low, high, log=log, step=step)))
 
     def suggest_int(self, name: str, low: int, high: int, *, step: int = 1, log: bool = False) -> int:
-        """A whole number, both ends included."""
-        return int(self._drawn(name, lambda: IntDistribution(low, high, log=log, step=step)))
+        """Draw an integer from ``low`` to ``high``, both included."""
+        return int(self._draw(name, lambda: IntDistribution(low, high, log=log, step=step)))
 
     def suggest_categorical(self, name: str, choices: Sequence[Any]) -> Any:
-        """One of the choices, each as likely as any other."""
-        return self._drawn(name, lambda: CategoricalDistribution(choices))
+        """Draw one of the choices, all equally likely."""
+        return self._draw(name, lambda: CategoricalDistribution(choices))
 
     def suggest_uniform(self, name: str, low: float, high: float) -> float:
-        """The old name of ``suggest_float``."""
+        """Draw like ``suggest_float``, under its old name."""
         return self.suggest_float(name, low, high)
 
     def suggest_loguniform(self, name: str, low: float, high: float) -> float:
-        """The old name of ``suggest_float(..., log=True)``."""
+        """Draw like ``suggest_float(..., log=True)``, under its old name."""
         return self.suggest_float(name, low, high, log=True)
 
     def suggest_discrete_uniform(self, name: str, low: float, high: float, q: float) -> float:
-        """The old name of ``suggest_float(..., step=q)``."""
+        """Draw like ``suggest_float(..., step=q)``, under its old name."""
         return self.suggest_float(name, low, high, step=q)
 
-    def _drawn(self, name: str, described: Callable[[], BaseDistribution]) -> Any:
-        """The value of this name, drawn where it is asked for the first time."""
+    def _draw(self, name: str, make: Callable[[], BaseDistribution]) -> Any:
+        """Return the value of this name, drawn on its first use."""
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # Optuna's, such as that a range is cut to a multiple of its step
-                distribution = described()
-            law = law_of(distribution)
+                warnings.simplefilter("ignore")  # Optuna warns, for example, if it cuts a range to a multiple of the step
+                optuna_distribution = make()
+            distribution = from_optuna(optuna_distribution)
             if name not in self._params:
-                self._params[name] = _as_given(self._suggest.draw(name, law), law, distribution)
-                self._distributions[name] = distribution
+                self._params[name] = _original_option(self._suggest.draw(name, distribution), distribution, optuna_distribution)
+                self._distributions[name] = optuna_distribution
         except (ValueError, TypeError, ArithmeticError) as error:
-            raise NoLawError(f"{format_value(name)} cannot be drawn: {error}") from error
-        if self._distributions[name] != distribution:
-            raise NoLawError(f"{format_value(name)} was drawn by another law in this trial, {self._distributions[name]}, got {distribution}")
+            raise UndrawableError(f"{format_value(name)} cannot be drawn: {error}") from error
+        if self._distributions[name] != optuna_distribution:
+            raise UndrawableError(
+                f"{format_value(name)} was already drawn from {self._distributions[name]} in this trial, got {optuna_distribution}"
+            )
         return self._params[name]
 
-    # -- what Optuna would look at --------------------------------------------------------------------------------------------
+    # -- Optuna's interface ---------------------------------------------------------------------------------------------------
 
     def report(self, value: float, step: int) -> None:
-        """Goes nowhere: an intermediate score is looked at by nobody."""
+        """Discard an intermediate score: nothing may look at it."""
 
     def should_prune(self) -> bool:
-        """Never: a trial runs to its end."""
+        """Return False: a trial always runs to its end."""
         return False
 
     def set_user_attr(self, key: str, value: Any) -> None:
-        """Kept as long as the trial runs; of the winner, the one that the study names as ``artifact`` is released."""
+        """Keep an attribute while the trial runs; the winner's attribute that the study names as ``artifact`` is released."""
         self._user_attrs[key] = value
 
     def set_system_attr(self, key: str, value: Any) -> None:
-        """Kept as long as the trial runs."""
+        """Keep an attribute while the trial runs."""
         self._system_attrs[key] = value
 
     def set_constraint(self, key: str, value: float) -> None:
-        """A trial with a constraint above 0 is infeasible, and counts as failed."""
+        """Set a constraint; a trial with a constraint above 0 is infeasible and counts as failed."""
         if math.isnan(value):
             raise ValueError("a constraint must be a number, got NaN")
         self._constraints.setdefault(key, float(value))
 
     @property
     def params(self) -> dict[str, Any]:
-        """What was drawn so far."""
+        """The values drawn so far."""
         return dict(self._params)
 
     @property
     def distributions(self) -> dict[str, BaseDistribution]:
-        """By which distributions."""
+        """The distributions of the values drawn so far."""
         return dict(self._distributions)
 
     @property
     def user_attrs(self) -> dict[str, Any]:
-        """As the objective has set them."""
+        """The user attributes set by the objective."""
         return dict(self._user_attrs)
 
     @property
     def system_attrs(self) -> dict[str, Any]:
-        """As the objective has set them."""
+        """The system attributes set by the objective."""
         return dict(self._system_attrs)
 
     @property
     def constraints(self) -> dict[str, float]:
-        """As the objective has set them."""
+        """The constraints set by the objective."""
         return dict(self._constraints)
 
     @property
     def datetime_start(self) -> None:
-        """None: when a trial began tells of the others."""
+        """None: the start time of a trial depends on other trials."""
         return
 
     @property
     def number(self) -> int:
-        """0 in every trial: a number would tell of the others."""
+        """0 in every trial: a number would depend on other trials."""
         return 0
 
 
-def _as_given(value: Any, law: Any, distribution: BaseDistribution) -> Any:
-    """The objective's own object: a law has tuples for lists and plain numbers for those of numpy."""
-    if isinstance(law, Choice) and isinstance(distribution, CategoricalDistribution):
-        return next(given for given, option in zip(distribution.choices, law.options, strict=True) if option is value)
+def _original_option(value: Any, distribution: Any, optuna_distribution: BaseDistribution) -> Any:
+    """Return the objective's own object: a Choice holds tuples instead of lists and Python numbers instead of numpy's."""
+    if isinstance(distribution, Choice) and isinstance(optuna_distribution, CategoricalDistribution):
+        return next(given for given, option in zip(optuna_distribution.choices, distribution.options, strict=True) if option is value)
     return value

@@ -1,11 +1,11 @@
-"""scikit-learn: a search that is private, a private classifier, private regressors, and what a search may be validated on."""
+"""scikit-learn integration: a private search, a private classifier, private regressors and hold-outs."""
 
 from __future__ import annotations
 
 from privselect.errors import MissingExtraError
 
 try:
-    import sklearn as _sklearn  # noqa: F401 - asked for before the parts below need it
+    import sklearn as _sklearn  # noqa: F401 - fails here with a clear message, before the modules below import it
 except ModuleNotFoundError:
     raise MissingExtraError("PrivateSearch needs scikit-learn; install it with: pip install 'privselect[sklearn]'") from None
 

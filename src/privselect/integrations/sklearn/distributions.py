@@ -1,4 +1,4 @@
-"""``param_distributions`` as laws of privselect: every trial draws from them anew, with replacement."""
+"""Convert ``param_distributions`` to distributions of privselect; every trial draws from them with replacement."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scipy import stats
 
 from privselect._util.validation import format_value
 from privselect.errors import ParameterError
-from privselect.integrations.sklearn.seeds import NAMES
+from privselect.integrations.sklearn.seeds import SEED_PARAMETERS
 from privselect.tuning.plan_ids import name_in_plan
 from privselect.tuning.space import Choice, Distribution, Integer, LogUniform, Space, Uniform
 
@@ -23,34 +23,37 @@ _SEED_BITS = 256
 
 @dataclass(frozen=True)
 class ScipyDistribution(Distribution):
-    """A frozen distribution of scipy.stats, drawn by a generator of 256 bits."""
+    """A frozen distribution of scipy.stats, sampled with a 256-bit seed."""
 
-    law: Any
+    frozen: Any
 
     def draw(self, entropy: Entropy) -> Any:
-        """One number, as Python has it."""
+        """Draw one number as a Python scalar."""
         seed = np.random.SeedSequence(entropy.getrandbits(_SEED_BITS), pool_size=8)
-        value = self.law.rvs(random_state=np.random.Generator(np.random.PCG64DXSM(seed)))
+        value = self.frozen.rvs(random_state=np.random.Generator(np.random.PCG64DXSM(seed)))
         if np.ndim(value) != 0:
-            raise ParameterError(f"a distribution must draw one number at a time, got an array from {self.law.dist.name}")
-        return np.asarray(value).item()
+            raise ParameterError(f"a distribution must draw one number at a time, got an array from {self.frozen.dist.name}")
+        return _as_scalar(value)
 
     def as_dict(self) -> dict[str, Any]:
-        """The distribution's class and name, and every argument."""
-        arguments = [_number(argument) for argument in self.law.args]
-        named_ones = {name: _number(argument) for name, argument in self.law.kwds.items()}
-        said = {"scipy": name_in_plan(type(self.law.dist)), "name": self.law.dist.name, "arguments": arguments, "named": named_ones}
-        if hasattr(self.law.dist, "xk"):  # a law that is a table of values
-            said["values"] = [np.asarray(self.law.dist.xk).tolist(), np.asarray(self.law.dist.pk).tolist()]
-        return {"frozen": said}
+        """Return the distribution's class, its name and all arguments."""
+        family = self.frozen.dist
+        described = {
+            "scipy": name_in_plan(type(family)),
+            "name": family.name,
+            "arguments": [_as_scalar(argument) for argument in self.frozen.args],
+            "named": {name: _as_scalar(argument) for name, argument in self.frozen.kwds.items()},
+        }
+        if hasattr(family, "xk"):  # a discrete distribution given by a table of values
+            described["values"] = [np.asarray(family.xk).tolist(), np.asarray(family.pk).tolist()]
+        return {"frozen": described}
 
 
 def read_space(given: Any, estimator: Any) -> Space:
-    """The space of a search over the parameters of ``estimator``; a name that is none of them is refused before anything is drawn."""
+    """Return the search space over parameters of ``estimator``; unknown names raise ``ParameterError``."""
     if isinstance(given, list | tuple):
         raise ParameterError(
-            f"`param_distributions` must be one dict of names and distributions, got a {type(given).__name__}: of several spaces the "
-            "law of a candidate is not known; give one, or run one search for each"
+            f"`param_distributions` must be one dict of names and distributions, got a {type(given).__name__}. Run one search for each dict"
         )
     if not isinstance(given, Mapping) or not given:
         raise ParameterError(f"`param_distributions` must be a dict of names and distributions, got {format_value(given)}")
@@ -58,23 +61,29 @@ def read_space(given: Any, estimator: Any) -> Space:
     for name in given:
         if name not in known:
             raise ParameterError(
-                f"`param_distributions` must name parameters of {type(estimator).__name__}, which are {', '.join(sorted(known))}; "
-                f"got {format_value(name)}"
+                f"`param_distributions` must name parameters of {type(estimator).__name__}, got {format_value(name)}. "
+                f"Its parameters are {', '.join(sorted(known))}"
             )
-        if str(name).rpartition("__")[2] in NAMES:
-            raise ParameterError(f"`param_distributions` must not hold {name}: the randomness of each trial is its own, and stays secret")
-    return Space({name: read_law(name, law) for name, law in given.items()})
+        if str(name).rpartition("__")[2] in SEED_PARAMETERS:
+            raise ParameterError(f"`param_distributions` must not hold {name}: each trial gets its own secret seed")
+    return Space({name: read_distribution(name, distribution) for name, distribution in given.items()})
 
 
-def read_law(name: str, given: Any) -> Distribution:
-    """Lists are equally likely options; uniform, loguniform and randint are privselect's own, to the last bit of what they draw."""
+def read_distribution(name: str, given: Any) -> Distribution:
+    """Convert one entry of ``param_distributions``.
+
+    A list is a choice of equally likely options. uniform, loguniform and randint of scipy become privselect's own distributions, which
+    are sampled exactly. Other frozen distributions are sampled by scipy.
+    """
     try:
         if isinstance(given, Distribution):
             return given
-        if isinstance(given, np.ndarray | list | tuple | range):
-            return Choice(list(given) if isinstance(given, range) else np.asarray(given).tolist() if _is_array(given) else list(given))
+        if isinstance(given, np.ndarray):
+            return Choice(given.tolist())
+        if isinstance(given, list | tuple | range):
+            return Choice(list(given))
         if isinstance(given, stats.distributions.rv_frozen):
-            return _read_frozen(given)
+            return _from_scipy(given)
     except ParameterError as error:
         raise ParameterError(f"`{name}` of `param_distributions`: {error}") from None
     raise ParameterError(
@@ -83,9 +92,9 @@ def read_law(name: str, given: Any) -> Distribution:
     )
 
 
-def _read_frozen(law: Any) -> Distribution:
-    family = type(law.dist)
-    shapes, loc, scale = law.dist._parse_args(*law.args, **law.kwds)  # noqa: SLF001 - as scipy's own methods read them
+def _from_scipy(frozen: Any) -> Distribution:
+    family = type(frozen.dist)
+    shapes, loc, scale = frozen.dist._parse_args(*frozen.args, **frozen.kwds)  # noqa: SLF001 - scipy has no public parser
     if any(np.ndim(argument) != 0 for argument in (*shapes, loc, scale)):
         raise ParameterError("a distribution must have numbers for its arguments, got an array")
     if family is type(stats.uniform):
@@ -94,12 +103,8 @@ def _read_frozen(law: Any) -> Distribution:
         return LogUniform(float(shapes[0] * scale), float(shapes[1] * scale))
     if family is type(stats.randint):
         return Integer(int(shapes[0] + loc), int(shapes[1] + loc) - 1)
-    return ScipyDistribution(law)
+    return ScipyDistribution(frozen)
 
 
-def _is_array(given: Any) -> bool:
-    return isinstance(given, np.ndarray)
-
-
-def _number(argument: Any) -> Any:
-    return np.asarray(argument).item()
+def _as_scalar(value: Any) -> Any:
+    return np.asarray(value).item()

@@ -1,4 +1,4 @@
-"""Steps that learn from the data before the private estimator does: no mechanism covers them unless the user says so."""
+"""Check for pipeline steps that learn from the data before the private estimator: a mechanism covers them only if declared."""
 
 from __future__ import annotations
 
@@ -18,99 +18,109 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FrameType
 
-_FITS = {"fit", "fit_transform", "fit_predict", "_fit"}
+    Path = tuple[str, ...]  # names under which a step can be declared: those of the steps that contain it, and its own
 
-_INSIDE = (
-    "a step of the estimator learns from the private data and no mechanism covers it, got {name!r}; use one that learns nothing, fit it on "
-    "public data, or declare that the mechanism covers it with covered=({name!r},)"
+_FIT_METHODS = {"fit", "fit_transform", "fit_predict", "_fit"}
+
+_INNER_STEP = (
+    "step {name!r} learns from the private data, and no mechanism covers it. Use a stateless step, fit the step on public data, or pass "
+    "covered=({name!r},) if `mechanism` covers it"
 )
-_BEFORE = (
-    "a step before the search learns from the private data and no mechanism covers it, got {name!r}; use one that learns nothing, fit it "
-    "on public data, or declare with covered=({name!r},) that it is private and that you add what it leaks to the certificate"
+_OUTER_STEP = (
+    "step {name!r} before the search learns from the private data, and no mechanism covers it. Use a stateless step, fit the step on "
+    "public data, or pass covered=({name!r},) if the step is private and you add its privacy cost to that of the certificate"
 )
 
 
 def read_covered(given: Any) -> tuple[str, ...]:
-    """Names of steps."""
-    wanted = "the names of steps that the mechanism covers, such as ('scaler',)"
+    """Return the step names in ``covered`` as a tuple."""
+    wanted = "a tuple of step names that the mechanism covers, such as ('scaler',)"
     if isinstance(given, str):
-        raise ParameterError(f"`covered` must be {wanted}, got the text {given!r}")
+        raise ParameterError(f"`covered` must be {wanted}, got {given!r}")
     return check_sequence("covered", given, wanted)
 
 
-def check_steps(estimator: Any, covered: tuple[str, ...]) -> tuple[str, ...]:
-    """Refuse an estimator with steps that learn in the clear; which of the declared names were needed."""
-    return _needed([*_learning(estimator)], covered, _INSIDE)
+def check_inner_steps(estimator: Any, covered: tuple[str, ...]) -> tuple[str, ...]:
+    """Check that all learning steps of the estimator are declared; return the declared names that were needed."""
+    return _check_declared([*_learning_steps(estimator)], covered, _INNER_STEP)
 
 
-def check_around(search: Any, covered: tuple[str, ...]) -> tuple[str, ...]:
-    """The same for the steps before the search in a pipeline that is fitting it.
+def check_outer_steps(search: Any, covered: tuple[str, ...]) -> tuple[str, ...]:
+    """Check that all learning steps before the search, in a pipeline that is fitting it, are declared; return the names needed.
 
-    The pipeline is found among the callers. What other code did to the data before, or a meta-estimator of another kind, is not seen:
-    the certificate says that it is not covered.
+    The pipeline is found in the call stack. Other code that processed the data, and meta-estimators of other kinds, are not found. The
+    certificate says that they are not covered.
     """
-    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - the way to the callers
-    learning: list[tuple[str, ...]] = []
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - the documented access to the call stack
+    learning: list[Path] = []
     while frame is not None:
         owner = frame.f_locals.get("self")
-        if frame.f_code.co_name in _FITS and isinstance(owner, Pipeline):
-            places = [place for place, (_, step) in enumerate(owner.steps) if step is search]
-            # A pipeline around that pipeline fits it as one of its own steps.
-            search = owner if places else search
-            learning += [path for name, step in owner.steps[: places[0] if places else 0] for path in _paths(name, step)]
+        if frame.f_code.co_name in _FIT_METHODS and isinstance(owner, Pipeline):
+            positions = [position for position, (_, step) in enumerate(owner.steps) if step is search]
+            # An outer pipeline fits this pipeline as one of its steps.
+            search = owner if positions else search
+            learning += [path for name, step in owner.steps[: positions[0] if positions else 0] for path in _learning_paths(name, step)]
         frame = frame.f_back
-    return _needed(learning, covered, _BEFORE)
+    return _check_declared(learning, covered, _OUTER_STEP)
 
 
-def private_part(estimator: Any) -> Any:
-    """The estimator whose mechanism is accounted for: the last step of a pipeline, however deep."""
+def final_estimator(estimator: Any) -> Any:
+    """Return the estimator whose mechanism is accounted for: the last step of nested pipelines."""
     while isinstance(estimator, Pipeline) and estimator.steps:
         estimator = estimator.steps[-1][1]
     return estimator
 
 
-def _needed(learning: list[tuple[str, ...]], covered: tuple[str, ...], refusal: str) -> tuple[str, ...]:
+def final_prefix(estimator: Any) -> str:
+    """Return the prefix of parameter names of the final estimator, such as ``"model__"``."""
+    prefix = ""
+    while isinstance(estimator, Pipeline) and estimator.steps:
+        name, estimator = estimator.steps[-1]
+        prefix += f"{name}__"
+    return prefix
+
+
+def _check_declared(learning: list[Path], covered: tuple[str, ...], message: str) -> tuple[str, ...]:
     for path in learning:
         if not any(name in path for name in covered):
-            raise ParameterError(refusal.format(name=path[-1]))
+            raise ParameterError(message.format(name=path[-1]))
     return tuple(name for name in covered if any(name in path for path in learning))
 
 
-def _learning(estimator: Any) -> Iterator[tuple[str, ...]]:
-    """The names under which each step that learns can be declared: of those around it, and its own."""
+def _learning_steps(estimator: Any) -> Iterator[Path]:
     if isinstance(estimator, Pipeline):
         for name, step in estimator.steps[:-1]:
-            yield from _paths(name, step)
+            yield from _learning_paths(name, step)
         if estimator.steps:
             name, last = estimator.steps[-1]
-            yield from (_beneath(name, path) for path in _learning(last))
+            yield from (_nest(name, path) for path in _learning_steps(last))
     elif isinstance(estimator, ColumnTransformer | FeatureUnion):
-        yield from _inside(estimator)
+        yield from _learning_parts(estimator)
 
 
-def _paths(name: str, step: Any) -> Iterator[tuple[str, ...]]:
+def _learning_paths(name: str, step: Any) -> Iterator[Path]:
     if isinstance(step, Pipeline):
         for inner, part in step.steps:
-            yield from (_beneath(name, path) for path in _paths(inner, part))
+            yield from (_nest(name, path) for path in _learning_paths(inner, part))
     elif isinstance(step, ColumnTransformer | FeatureUnion):
-        yield from (_beneath(name, path) for path in _inside(step))
-    elif not _learns_nothing(step):
+        yield from (_nest(name, path) for path in _learning_parts(step))
+    elif not _is_stateless(step):
         yield (name,)
 
 
-def _inside(union: Any) -> Iterator[tuple[str, ...]]:
+def _learning_parts(union: Any) -> Iterator[Path]:
     parts = union.transformers if isinstance(union, ColumnTransformer) else union.transformer_list
     for name, step, *_ in parts:
-        yield from _paths(name, step)
+        yield from _learning_paths(name, step)
     if isinstance(union, ColumnTransformer):
-        yield from _paths("remainder", union.remainder)
+        yield from _learning_paths("remainder", union.remainder)
 
 
-def _beneath(name: str, path: tuple[str, ...]) -> tuple[str, ...]:
+def _nest(name: str, path: Path) -> Path:
     return (name, *(f"{name}__{inner}" for inner in path))
 
 
-def _learns_nothing(step: Any) -> bool:
-    if step is None or isinstance(step, str | FunctionTransformer | FrozenEstimator):  # "passthrough", "drop"; fitted before
+def _is_stateless(step: Any) -> bool:
+    if step is None or isinstance(step, str | FunctionTransformer | FrozenEstimator):  # a str is "passthrough" or "drop"
         return True
     return not get_tags(step).requires_fit

@@ -1,225 +1,159 @@
-"""What a ridge may be, for rows that are scaled to norm 1."""
+"""Private linear regressors with scikit-learn's interface."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from privselect._util.validation import Range, check_number
-from privselect.integrations.sklearn.budget_split import Parts
-from privselect.integrations.sklearn.regressor_base import NOTHING, PrivateRegressor, settings_of
-from privselect.regression.methods import SSP, AdaSSP, ExactPosteriorSample, OutputPerturbation, GDPPosteriorSample, balanced_ridge
+from privselect.integrations.sklearn.budget_split import MuBudget
+from privselect.integrations.sklearn.regressor_base import NO_LEAK, PrivateRegressor, check_settings
+from privselect.regression.methods import SSP, AdaSSP, ExactPosteriorSample, GDPPosteriorSample, OutputPerturbation, balanced_ridge
 from privselect.regression.ptr.ops_ptr import OPSPTR
 from privselect.tuning.plan_ids import plan_id
-from privselect.integrations.sklearn.budget_split import Parts
 
 if TYPE_CHECKING:
     from privselect.mechanisms import Mechanism
     from privselect.regression.methods import RegressionMethod
 
+BALANCED = "balanced"
+RIDGES = Range(0.0, 1e9, high_open=False)
+_SMALLEST_RIDGE = 1e-6
+_SMALLEST_PER_RECORD = 1e-9
+_TARGET_DELTA, _FAILURE = 0.1, 0.1  # shares of delta: for the target that bounds a sample, and for wrong bounds
 
-ANY = Range(0.0, 1e9, high_open=False)
-_LEAST = 1e-6
-_OF_RECORDS = 1e-9
 
+def check_solvable_ridge(ridge: Any, records: int) -> float:
+    """Return a ridge at which floats can solve the equations for all data; a failure that depends on the data would leak.
 
-def solvable(ridge: Any, records: int) -> float:
-    """One for which the equations are solved by floats, whatever the records: an error that depends on them would tell of them.
-
-    The greatest eigenvalue of X'X is at most the number of records, so the condition is at most 1e9.
+    The largest eigenvalue of X'X is at most the number of records, so the condition number is at most 1e9.
     """
-    return check_number("ridge", ridge, Range(max(_LEAST, _OF_RECORDS * records), ANY.high, high_open=False))
+    return check_number("ridge", ridge, Range(max(_SMALLEST_RIDGE, _SMALLEST_PER_RECORD * records), RIDGES.high, high_open=False))
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class RidgeRegressor(PrivateRegressor):
-    """One with a ridge."""
+    """Private regression with a ridge."""
 
-    def __init__(  # noqa: PLR0913 - parameters of an estimator
-        self,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        ridge: Any = 100.0,
-        row_bound: float = 1.0,
-        target_bound: float = 1.0,
-        beyond: str = "count",
-        records: int | None = None,
-        fit_intercept: bool = False,
-        centre: Any = None,
-        insecure_seed: Any = None,
-    ) -> None:
-        super().__init__(
-            epsilon=epsilon,
-            delta=delta,
-            row_bound=row_bound,
-            target_bound=target_bound,
-            beyond=beyond,
-            records=records,
-            fit_intercept=fit_intercept,
-            centre=centre,
-            insecure_seed=insecure_seed,
-        )
-        self.ridge = ridge
+    ridge: Any = 100.0
 
-
-def _one_gaussian(parts: Parts, delta: float) -> Mechanism:  # noqa: ARG001 - a Gaussian needs no delta
-    """The same for all of them, whatever the ridge."""
-    return AdaSSP(parts.recipe, extra_mu=parts.beside).mechanism
+    def _checked_ridge(self, records: int, features: int) -> float:  # noqa: ARG002 - part of the interface
+        return check_number("ridge", self.ridge, RIDGES)
 
 
 @plan_id("AdaSSPRegressor")
 class AdaSSPRegressor(PrivateRegressor):
-    """AdaSSP: X'X, X'y and the least eigenvalue of X'X with Gaussian noise, and a ridge that is fitted to it. There is nothing to tune."""
+    """AdaSSP: X'X, X'y and the smallest eigenvalue of X'X with Gaussian noise, and a ridge fitted to the noise. Nothing to tune."""
 
-    _leak = staticmethod(_one_gaussian)
+    @staticmethod
+    def _make_method(budget: MuBudget, delta: float, ridge: float, records: int) -> AdaSSP:  # noqa: ARG004 - part of the interface
+        return AdaSSP(budget.method, extra_mu=budget.extra)
 
-    def _recipe(self, parts: Parts, records: int, features: int) -> AdaSSP:  # noqa: ARG002 - what others need
-        return AdaSSP(parts.recipe, extra_mu=parts.beside)
+    def _checked_ridge(self, records: int, features: int) -> float:  # noqa: ARG002 - part of the interface
+        return 0.0  # unused: the method chooses the ridge
 
 
 @plan_id("SSPRegressor")
 class SSPRegressor(RidgeRegressor):
-    """Sufficient statistics with noise: X'X and X'y with Gaussian noise, solved with a ``ridge``, which may be 0.
+    """Sufficient statistics perturbation: X'X and X'y with Gaussian noise, solved with a ``ridge``, which may be 0.
 
-    The ridge is for rows that are scaled to norm 1, and every ridge costs the same.
+    The ridge is for rows that are scaled to norm 1. The privacy cost does not depend on it.
     """
 
-    _leak = staticmethod(_one_gaussian)
-
-    def _recipe(self, parts: Parts, records: int, features: int) -> SSP:  # noqa: ARG002 - what others need
-        return SSP(parts.recipe, check_number("ridge", self.ridge, ANY), extra_mu=parts.beside)
+    @staticmethod
+    def _make_method(budget: MuBudget, delta: float, ridge: float, records: int) -> SSP:  # noqa: ARG004 - part of the interface
+        return SSP(budget.method, ridge, extra_mu=budget.extra)
 
 
 @plan_id("OutputPerturbationRegressor")
 class OutputPerturbationRegressor(RidgeRegressor):
-    """The ridge solution with Gaussian noise, as much as hides how far one record can move it, whatever the data.
+    """The ridge solution with Gaussian noise, scaled to the largest effect of one record over all data.
 
-    The ``ridge`` is for rows that are scaled to norm 1, and every ridge costs the same.
+    The ``ridge`` is for rows that are scaled to norm 1. The privacy cost does not depend on it.
     """
 
-    _leak = staticmethod(_one_gaussian)
+    @staticmethod
+    def _make_method(budget: MuBudget, delta: float, ridge: float, records: int) -> OutputPerturbation:  # noqa: ARG004 - as above
+        return OutputPerturbation(budget.method, ridge, records, extra_mu=budget.extra)
 
-    def _recipe(self, parts: Parts, records: int, features: int) -> OutputPerturbation:  # noqa: ARG002
-        return OutputPerturbation(parts.recipe, solvable(self.ridge, records), records, extra_mu=parts.beside)
-
-
-BALANCED = "balanced"
-_LEAK, _FAILURE = 0.1, 0.1  # of delta: for the target curve of a sample, and for bounds that are wrong
-_ANY = (1.0, 1)  # a ridge and a number of records: what a sample leaks under a target does not depend on them
+    def _checked_ridge(self, records: int, features: int) -> float:  # noqa: ARG002 - part of the interface
+        return check_solvable_ridge(self.ridge, records)
 
 
-def _sample(parts: Parts, delta: float, ridge: float, records: int) -> GDPPosteriorSample:
-    return GDPPosteriorSample(parts.recipe, _LEAK * delta, ridge, records, parts.beside)
+class _PosteriorRegressor(RidgeRegressor):
+    """Regressor that releases one posterior sample."""
 
-
-def _after_test(parts: Parts, delta: float, ridge: float, records: int) -> OPSPTR:
-    return OPSPTR(parts.recipe, _LEAK * delta, _FAILURE * delta, ridge, records, extra_mu=parts.beside)
-
-
-def _sample_leak(parts: Parts, delta: float) -> Mechanism:
-    return _sample(parts, delta, *_ANY).mechanism
-
-
-def _after_test_leak(parts: Parts, delta: float) -> Mechanism:
-    return _after_test(parts, delta, *_ANY).mechanism
+    def _no_answer_reason(self) -> str:
+        return (
+            f"no posterior sample has enough noise for epsilon={float(self.epsilon):g}, delta={float(self.delta):g} at this ridge; "
+            "try a larger ridge or epsilon"
+        )
 
 
 @lru_cache(maxsize=1024)
 def _exact_mechanism(epsilon: float, delta: float, ridge: float) -> Mechanism:
-    return ExactPosteriorSample(epsilon, delta, ridge, records=1).mechanism  # the number of records is in the precision alone
+    return ExactPosteriorSample(epsilon, delta, ridge, records=1).mechanism  # only the precision depends on the number of records
 
 
 @plan_id("OPSRegressor")
-class OPSRegressor(RidgeRegressor):
-    """One posterior sample (OPS), whose precision depends on public numbers alone.
+@dataclass(kw_only=True, eq=False, repr=False)
+class OPSRegressor(_PosteriorRegressor):
+    """One posterior sample (OPS) whose precision depends only on public numbers.
 
-    The ``ridge`` is for rows that are scaled to norm 1; "balanced" is that of OPS-balanced, from the number of records, of columns, and the
-    budget. Where nothing else is released (``beyond="refuse"``, no private centre) and the ridge is a number, the sample is calibrated by
-    its own exact profile, and ``mechanism`` depends on the ridge; elsewhere under a curve that is the same for every ridge.
+    The ``ridge`` is for rows that are scaled to norm 1. "balanced" is that of OPS-balanced, computed from the number of records, the number
+    of columns and the budget. If nothing else is released (``beyond="refuse"``, no private centre) and the ridge is a number, the sample is
+    calibrated by its own exact profile, and ``mechanism`` depends on the ridge. Otherwise it is calibrated to a target profile that is
+    the same for every ridge.
     """
 
-    def __init__(  # noqa: PLR0913 - parameters of an estimator
-        self,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        ridge: Any = BALANCED,
-        row_bound: float = 1.0,
-        target_bound: float = 1.0,
-        beyond: str = "count",
-        records: int | None = None,
-        fit_intercept: bool = False,
-        centre: Any = None,
-        insecure_seed: Any = None,
-    ) -> None:
-        super().__init__(
-            epsilon=epsilon,
-            delta=delta,
-            ridge=ridge,
-            row_bound=row_bound,
-            target_bound=target_bound,
-            beyond=beyond,
-            records=records,
-            fit_intercept=fit_intercept,
-            centre=centre,
-            insecure_seed=insecure_seed,
-        )
-
-    _leak = staticmethod(_sample_leak)
+    ridge: Any = BALANCED
 
     @property
     def mechanism(self) -> Mechanism:
         """What one fit leaks; it depends on the parameters alone."""
         if not self._is_exact():
             return super().mechanism
-        settings = settings_of(self)
-        return _exact_mechanism(settings.epsilon, settings.delta, solvable(self.ridge, 1))
+        settings = check_settings(self)
+        return _exact_mechanism(settings.epsilon, settings.delta, check_solvable_ridge(self.ridge, 1))
+
+    @staticmethod
+    def _make_method(budget: MuBudget, delta: float, ridge: float, records: int) -> GDPPosteriorSample:
+        return GDPPosteriorSample(budget.method, _TARGET_DELTA * delta, ridge, records, budget.extra)
 
     def _is_exact(self) -> bool:
-        settings = settings_of(self)
-        return not (self._is_balanced() or settings.counted or settings.private)
+        settings = check_settings(self)
+        return not (self._is_balanced() or settings.counts_clipped or settings.private_centre)
 
     def _is_balanced(self) -> bool:
         return isinstance(self.ridge, str) and self.ridge == BALANCED
 
-    def _parts(self) -> Parts | None:
+    def _budget(self) -> MuBudget | None:
         if not self._is_exact():
-            return super()._parts()
-        return None if self.mechanism == NOTHING else Parts(0.0)  # nothing is beside the sample
+            return super()._budget()
+        return None if self.mechanism == NO_LEAK else MuBudget(0.0)  # only the sample is released
 
-    def _recipe(self, parts: Parts, records: int, features: int) -> RegressionMethod:
-        settings = settings_of(self)
-        if self._is_balanced():
-            ridge = solvable(min(balanced_ridge(records, features, settings.epsilon, settings.delta), ANY.high), records)
-            return _sample(parts, settings.delta, ridge, records)
-        ridge = solvable(self.ridge, records)
-        if self._is_exact():
-            return ExactPosteriorSample(settings.epsilon, settings.delta, ridge, records)
-        return _sample(parts, settings.delta, ridge, records)
+    def _checked_ridge(self, records: int, features: int) -> float:
+        settings = check_settings(self)
+        if not self._is_balanced():
+            return check_solvable_ridge(self.ridge, records)
+        return check_solvable_ridge(min(balanced_ridge(records, features, settings.epsilon, settings.delta), RIDGES.high), records)
 
-    def _no_answer(self) -> str:
-        return _too_telling(self)
+    def _method(self, budget: MuBudget, records: int, features: int) -> RegressionMethod:
+        if not self._is_exact():
+            return super()._method(budget, records, features)
+        settings = check_settings(self)
+        return ExactPosteriorSample(settings.epsilon, settings.delta, self._checked_ridge(records, features), records)
 
 
 @plan_id("OPSPTRRegressor")
-class OPSPTRRegressor(RidgeRegressor):
-    """OPS-PTR: bounds on the data are released first, with noise, and then one posterior sample as precise as they allow.
+class OPSPTRRegressor(_PosteriorRegressor):
+    """OPS-PTR: noisy bounds on the data, then one posterior sample with the largest precision that they allow.
 
-    The ``ridge`` is for rows that are scaled to norm 1, and every ridge costs the same, so it may be tuned. With little ridge and a small
-    budget there may be "no answer".
+    The ``ridge`` is for rows that are scaled to norm 1. The privacy cost does not depend on it, so it may be tuned. With a small ridge and
+    a small budget the result may be "no answer".
     """
 
-    _leak = staticmethod(_after_test_leak)
-
-    def _recipe(self, parts: Parts, records: int, features: int) -> OPSPTR:  # noqa: ARG002 - what others need
-        return _after_test(parts, settings_of(self).delta, check_number("ridge", self.ridge, ANY), records)
-
-    def _no_answer(self) -> str:
-        return _too_telling(self)
-
-
-def _too_telling(regressor: Any) -> str:
-    return (
-        f"no posterior sample is vague enough for epsilon={float(regressor.epsilon):g}, delta={float(regressor.delta):g} at this ridge; a "
-        "greater ridge or epsilon may give one"
-    )
+    @staticmethod
+    def _make_method(budget: MuBudget, delta: float, ridge: float, records: int) -> OPSPTR:
+        return OPSPTR(budget.method, _TARGET_DELTA * delta, _FAILURE * delta, ridge, records, extra_mu=budget.extra)

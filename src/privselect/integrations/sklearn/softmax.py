@@ -1,9 +1,9 @@
-"""Softmax regression by DP-SGD as a classifier of scikit-learn's."""
+"""Softmax regression by DP-SGD as a scikit-learn classifier."""
 
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -12,56 +12,48 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from privselect.integrations.sklearn.input_checks import check_labels
+from privselect.integrations.sklearn.input_checks import check_labels, read_classes
 from privselect.mechanisms import DPSGD
 from privselect.tuning.plan_ids import plan_id
 from privselect.tuning.softmax_dpsgd import NOTES, SoftmaxDPSGD, to_grid_rows
 
 _SEED_BYTES = 32
-_RECORDS = "the number of records that gradients are divided by is taken from the data, and so is declared to be public"
+_RECORDS_NOTE = "the number of records that gradients are divided by is read from the data and declared public"
 
 
 @dataclass(frozen=True)
-class _Source:
-    """The generator of a training."""
+class _GeneratorSource:
+    """The randomness of one training, which asks for one generator."""
 
     generator: np.random.Generator
 
     def numpy(self) -> np.random.Generator:
-        """The only one: a training asks once."""
+        """Return the generator."""
         return self.generator
 
 
 @plan_id("PrivateSoftmax")
+@dataclass(eq=False, repr=False)
 class PrivateSoftmax(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Multinomial logistic regression by DP-SGD; ``mechanism`` is what one fit leaks, whatever the learning rate and the clipping norm.
+    """Multinomial logistic regression by DP-SGD.
 
-    ``records`` is the public (approximate) number of records, which the noisy sums of gradients are divided by; without it, that of the
-    data is taken to be public. ``classes`` are the labels, as public knowledge; without them, those in the data are taken to be.
-    A record with another label adds nothing. ``random_state=None`` is the operating system's entropy; a number makes a fit that can
-    be repeated, noise and all, and is for tests.
+    - ``records``: the public (approximate) number of records, which divides the noisy sums of gradients. None declares the number of
+      records in the data public.
+    - ``classes``: the labels, which are public. None declares the labels in the data public. A record with another label adds nothing.
+    - ``random_state``: None for the operating system's entropy. An integer makes fits and their noise repeatable; it is for tests.
+
+    ``mechanism`` is what one fit leaks. It does not depend on the learning rate or the clipping norm.
     """
 
-    def __init__(  # noqa: PLR0913 - parameters of an estimator
-        self,
-        noise_multiplier: float = 1.0,
-        sampling_probability: float = 0.2,
-        steps: int = 100,
-        *,
-        records: int | None = None,
-        learning_rate: float = 1.0,
-        clip: float = 1.0,
-        classes: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.noise_multiplier = noise_multiplier
-        self.sampling_probability = sampling_probability
-        self.steps = steps
-        self.records = records
-        self.learning_rate = learning_rate
-        self.clip = clip
-        self.classes = classes
-        self.random_state = random_state
+    noise_multiplier: float = 1.0
+    sampling_probability: float = 0.2
+    steps: int = 100
+    _: KW_ONLY
+    records: int | None = None
+    learning_rate: float = 1.0
+    clip: float = 1.0
+    classes: Any = None
+    random_state: Any = None
 
     @property
     def mechanism(self) -> DPSGD:
@@ -70,18 +62,15 @@ class PrivateSoftmax(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a certificate must say of it."""
-        return NOTES if self.records is not None else (*NOTES, _RECORDS)
+        """Notes for the certificate."""
+        return NOTES if self.records is not None else (*NOTES, _RECORDS_NOTE)
 
     def fit(self, X: Any, y: Any) -> PrivateSoftmax:  # noqa: N803 - scikit-learn's name
-        """Train on the records; what is kept of them is private."""
+        """Train on the records; the fitted attributes are private."""
         check_labels("y", y)
-        check_labels("classes", self.classes)
         X, y = validate_data(self, X, y, dtype="numeric")  # noqa: N806
         check_classification_targets(y)
-        classes = np.unique(y if self.classes is None else self.classes)
-        if len(classes) < 2:
-            raise ValueError(f"a classifier needs at least 2 classes; the data, or `classes`, has {len(classes)} class")
+        classes = read_classes(self.classes, y)
         self.classes_ = classes
         trainer = SoftmaxDPSGD(
             self.noise_multiplier,
@@ -92,24 +81,28 @@ class PrivateSoftmax(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             features=X.shape[1],
         )
         model = trainer.train(
-            X, _places(y, classes), learning_rate=self.learning_rate, clip=self.clip, randomness=_Source(self._generator())
+            X,
+            _class_indices(y, classes),
+            learning_rate=self.learning_rate,
+            clip=self.clip,
+            randomness=_GeneratorSource(self._generator()),
         )
         self.coef_, self.intercept_ = model["weights"], model["bias"]
         return self
 
     def decision_function(self, X: Any) -> Any:  # noqa: N803
-        """A number for each class, or for the second of two; each record's depend on that record alone."""
+        """Return one number per class, or one in all for two classes; those of a record depend on that record alone."""
         logits = self._logits(X)
         return logits[:, 1] - logits[:, 0] if len(self.classes_) == 2 else logits
 
     def predict_proba(self, X: Any) -> Any:  # noqa: N803
-        """The probability of each class."""
+        """Return the probability of each class."""
         logits = self._logits(X)
         odds = np.exp(logits - logits.max(axis=1, keepdims=True))
         return odds / odds.sum(axis=1, keepdims=True)
 
     def predict(self, X: Any) -> Any:  # noqa: N803
-        """The likeliest class."""
+        """Return the most probable class."""
         logits = self._logits(X)
         return self.classes_[logits.argmax(axis=1)]
 
@@ -119,12 +112,12 @@ class PrivateSoftmax(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return rows.logits(np.vstack([self.coef_, self.intercept_])) * rows.lengths[:, None]
 
     def _generator(self) -> np.random.Generator:
-        drawn = secrets.token_bytes(_SEED_BYTES) if self.random_state is None else check_random_state(self.random_state).bytes(_SEED_BYTES)
-        return np.random.Generator(np.random.PCG64DXSM(np.random.SeedSequence(int.from_bytes(drawn, "big"), pool_size=8)))
+        seed = secrets.token_bytes(_SEED_BYTES) if self.random_state is None else check_random_state(self.random_state).bytes(_SEED_BYTES)
+        return np.random.Generator(np.random.PCG64DXSM(np.random.SeedSequence(int.from_bytes(seed, "big"), pool_size=8)))
 
 
-def _places(labels: Any, classes: Any) -> Any:
-    """Each label's place among the classes, and -1 for one that is none of them."""
-    places = np.searchsorted(classes, labels)
-    known = classes[np.minimum(places, len(classes) - 1)] == labels
-    return np.where(known, places, -1)
+def _class_indices(labels: Any, classes: Any) -> Any:
+    """Return the index of each label among the classes, and -1 for a label that is not a class."""
+    indices = np.searchsorted(classes, labels)
+    known = classes[np.minimum(indices, len(classes) - 1)] == labels
+    return np.where(known, indices, -1)

@@ -1,4 +1,4 @@
-"""What a trial of a search leaks: by what the user says, held against what the estimator says of itself."""
+"""Determine what one trial of a search leaks: the user's ``mechanism``, checked against the one that the estimator declares."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
 
 from privselect._util.validation import format_value
 from privselect.certificates.model import COVERED_SCORE
 from privselect.errors import ParameterError
-from privselect.integrations.sklearn.pipeline import private_part
+from privselect.integrations.diffprivlib import diffprivlib_mechanism, mechanism_from_estimator
+from privselect.integrations.sklearn.pipeline import final_estimator
 from privselect.mechanisms import Composed, Disjoint, Mechanism
 from privselect.text_forms import parse
-from privselect.tuning.plan_ids import name_in_plan
+from privselect.tuning.plan_ids import name_in_plan, plan_id
 from privselect.tuning.randomness import Stream, derive_key
 from privselect.tuning.scores import NoisyCount
 from privselect.tuning.trial_mechanism import leaks_at_most
@@ -29,71 +30,136 @@ if TYPE_CHECKING:
     from privselect.integrations.sklearn.validation import Validation
     from privselect.tuning.space import Candidate, Space
 
+_CHECKED_CANDIDATES = 50  # drawn from a fixed seed, independent of the run
+VARIED_NOTE = "candidates differ in {names}: the notes on these parameters state the values of the given estimator, not of the winner"
 
-_LOOKED_AT = 50  # candidates, none of the run's
+
+@plan_id("sklearn_declared_mechanism")
+@dataclass(frozen=True)
+class DeclaredMechanism:
+    """The mechanism that an estimator declares, as a function of the searched parameters; for a pipeline, that of its last step."""
+
+    estimator: Any
+
+    def __call__(self, candidate: Candidate) -> Mechanism:
+        """Return the mechanism that a fresh clone with these parameters declares."""
+        estimator = final_estimator(clone(self.estimator).set_params(**candidate))
+        if is_from_diffprivlib(estimator):
+            return mechanism_from_estimator(estimator)
+        mechanism = getattr(estimator, "mechanism", None)
+        if not isinstance(mechanism, Mechanism):
+            raise ParameterError(
+                f"every candidate must have a `mechanism`, because the estimator has one, got a {type(estimator).__name__} without it"
+            )
+        return mechanism
 
 
-class Account(NamedTuple):
-    """What ``tune`` is given as ``mechanism`` and ``mechanism_of``, and what the objective says of each candidate."""
+def declared_mechanism(estimator: Any) -> DeclaredMechanism | None:
+    """Return the mechanism that the estimator declares, None if it declares none; unsupported diffprivlib estimators are refused."""
+    declared = DeclaredMechanism(estimator)
+    if is_from_diffprivlib(final_estimator(estimator)):
+        declared({})
+        return declared
+    return declared if isinstance(getattr(final_estimator(estimator), "mechanism", None), Mechanism) else None
+
+
+def refuse_non_private(estimator: Any) -> NoReturn:
+    """Raise ``ParameterError``: neither the estimator nor the user states what one fit leaks."""
+    final = final_estimator(estimator)
+    name = type(final).__name__
+    private = "PrivateSoftmax" if is_classifier(final) else "AdaSSPRegressor" if is_regressor(final) else None
+    problem = (
+        f"{name} is not differentially private"
+        if type(final).__module__.startswith("sklearn.")
+        else f"`mechanism` is required: {name} does not state what one fit leaks"
+    )
+    advice = "Pass mechanism=..." if private is None else f"Use {private}, or pass mechanism=..."
+    raise ParameterError(f"{problem}. {advice} to state what one fit leaks.")
+
+
+def declared_notes(estimator: Any, searched: Iterable[str] = ()) -> tuple[str, ...]:
+    """Return the estimator's certificate notes, and one more if they depend on parameters that are ``searched``."""
+    final = final_estimator(estimator)
+    if is_from_diffprivlib(final):
+        return diffprivlib_mechanism(clone(final)).notes
+    if "insecure_seed" in final.get_params(deep=False):
+        final = clone(final).set_params(insecure_seed=None)  # each trial of a search gets its own seed
+    names = sorted({name.rpartition("__")[2] for name in searched} & getattr(final, "noted", frozenset()))
+    return (*getattr(final, "notes", ()), *((VARIED_NOTE.format(names=", ".join(names)),) if names else ()))
+
+
+def is_from_diffprivlib(estimator: Any) -> bool:
+    """Return whether the estimator is one of diffprivlib, which does not declare its mechanism itself."""
+    return type(estimator).__module__.startswith("diffprivlib.models.")
+
+
+class MechanismArguments(NamedTuple):
+    """The arguments ``mechanism`` and ``mechanism_of`` for ``tune``, and the mechanism of each candidate for the objective."""
 
     mechanism: Any
     mechanism_of: Any
-    own: MechanismOf | None
+    declared: DeclaredMechanism | None
 
 
-def account(search: Any, own: MechanismOf | None, validation: Validation, space: Space) -> Account:
-    """A mechanism is that of the training; with a hold-out that of a whole trial is both parts, each on records of its own."""
+def mechanism_arguments(search: Any, declared: DeclaredMechanism | None, validation: Validation, space: Space) -> MechanismArguments:
+    """Combine the user's mechanism, the declared one and the noise of a hold-out count.
+
+    A given mechanism is that of the training. With a hold-out, a trial releases both parts, each on its own records.
+    """
     mechanism = parse(search.mechanism) if isinstance(search.mechanism, str) else search.mechanism
     mechanism_of = search.mechanism_of
-    if own is not None and validation.score == COVERED_SCORE:
-        # What the estimator says is its fit, and the score is one more look at the records.
-        mechanism, own = _with_the_score(mechanism, own, space), None
-    if own is not None and (_is_function(mechanism) or mechanism_of is not None):
-        # In the place of the estimator's word, which the user's must not fall short of.
-        mechanism = functools.partial(_not_less, mechanism, own) if _is_function(mechanism) else mechanism or own
-        mechanism_of = None if mechanism_of is None else functools.partial(_not_less, mechanism_of, own)
-        own = None
+    if declared is not None and validation.score == COVERED_SCORE:
+        # The declared mechanism is that of the fit alone. The score uses the records once more.
+        mechanism, declared = _check_score_covered(mechanism, declared, space), None
+    if declared is not None and (_is_function(mechanism) or mechanism_of is not None):
+        # The user's functions replace the declared mechanism, and are checked against it.
+        mechanism = functools.partial(_at_least_declared, mechanism, declared) if _is_function(mechanism) else mechanism or declared
+        mechanism_of = None if mechanism_of is None else functools.partial(_at_least_declared, mechanism_of, declared)
+        declared = None
     if isinstance(validation.score, NoisyCount):
         noise = validation.score.noise
-        mechanism_of = None if mechanism_of is None else functools.partial(_beside, mechanism_of, noise)
+        mechanism_of = None if mechanism_of is None else functools.partial(_with_count_noise, mechanism_of, noise)
         if isinstance(mechanism, Mechanism) and not (isinstance(mechanism, Disjoint) and noise in mechanism.parts):
             mechanism = Disjoint((mechanism, noise))
-    return Account(mechanism, mechanism_of, own)
+    return MechanismArguments(mechanism, mechanism_of, declared)
 
 
-def _with_the_score(given: Any, own: MechanismOf, space: Space) -> Any:
-    """The mechanism, refused where it is certain not to cover a score on the training data beside the fit."""
+def _check_score_covered(given: Any, declared: DeclaredMechanism, space: Space) -> Any:
+    """Return the mechanism; refuse it if it certainly does not cover both the fit and a score on the training data."""
     if _is_function(given):
-        return functools.partial(_more_than_the_fit, given, own)
-    for number in range(_LOOKED_AT):
-        _more_than_the_fit(given, own, space.draw(Stream(derive_key(bytes(32), "look", number))))
+        return functools.partial(_more_than_fit, given, declared)
+    for number in range(_CHECKED_CANDIDATES):
+        _more_than_fit(given, declared, space.draw(Stream(derive_key(bytes(32), "look", number))))
     return given
 
 
-def _more_than_the_fit(given: Any, own: MechanismOf, candidate: Candidate) -> Any:
-    said = given(candidate) if _is_function(given) else given
-    fit = own(candidate)
-    parts = said.parts if isinstance(said, Composed) else (said,)
-    alike = [part for part in parts if type(part) is type(fit)]
-    if said is None or leaks_at_most(said, fit) or (alike and not any(leaks_at_most(fit, part) for part in alike)):
+@plan_id("sklearn_more_than_fit")
+def _more_than_fit(given: Any, declared: DeclaredMechanism, candidate: Candidate) -> Any:
+    mechanism = given(candidate) if _is_function(given) else given
+    fit = declared(candidate)
+    parts = mechanism.parts if isinstance(mechanism, Composed) else (mechanism,)
+    same_kind = [part for part in parts if type(part) is type(fit)]
+    if mechanism is None or leaks_at_most(mechanism, fit) or (same_kind and not any(leaks_at_most(fit, part) for part in same_kind)):
         raise ParameterError(
-            "`mechanism` must account for the score as well where `validation` is 'covered', as what the estimator says of itself is its "
-            f"fit alone, {fit}; got {'none' if said is None else format_value(str(said))}"
+            "`mechanism` must cover both the fit and the score if `validation` is 'covered', "
+            f"got {'none' if mechanism is None else format_value(str(mechanism))}. The fit alone is {fit}"
         )
-    return said
+    return mechanism
 
 
-def _not_less(given: Callable[[Candidate], Any], own: MechanismOf, candidate: Candidate) -> Any:
-    """What the user's function says, where that is not less than what the estimator does."""
-    said = given(candidate)
-    if isinstance(said, Mechanism) and not leaks_at_most(own(candidate), said):
+@plan_id("sklearn_at_least_declared")
+def _at_least_declared(given: Callable[[Candidate], Any], declared: DeclaredMechanism, candidate: Candidate) -> Any:
+    """Return what the user's function states, unless it leaks less than the declared mechanism."""
+    mechanism = given(candidate)
+    if isinstance(mechanism, Mechanism) and not leaks_at_most(declared(candidate), mechanism):
         raise ParameterError(
-            f"`mechanism` must cover what the estimator says that it runs, {own(candidate)}, got {format_value(str(said))}"
+            f"`mechanism` must cover the estimator's own mechanism {declared(candidate)}, got {format_value(str(mechanism))}"
         )
-    return said
+    return mechanism
 
 
-def _beside(training: Callable[[Candidate], Mechanism], noise: Mechanism, candidate: Candidate) -> Mechanism:
+@plan_id("sklearn_with_count_noise")
+def _with_count_noise(training: Callable[[Candidate], Mechanism], noise: Mechanism, candidate: Candidate) -> Mechanism:
     return Disjoint((training(candidate), noise))
 
 
@@ -101,85 +167,26 @@ def _is_function(given: Any) -> bool:
     return callable(given) and not isinstance(given, Mechanism)
 
 
-VARIED = "candidates differ in {names}: what is said here of these is as the estimator was given, and the winner may have others"
-
-
-@dataclass(frozen=True)
-class MechanismOf:
-    """What an estimator with these parameters says that it leaks; of a pipeline, its last step."""
-
-    estimator: Any
-
-    def __call__(self, candidate: Candidate) -> Mechanism:
-        """Of a fresh clone."""
-        part = private_part(clone(self.estimator).set_params(**candidate))
-        if is_of_diffprivlib(part):
-            from privselect.integrations.diffprivlib import mechanism_from_estimator
-
-            return mechanism_from_estimator(part)
-        mechanism = getattr(part, "mechanism", None)
-        if not isinstance(mechanism, Mechanism):
-            raise ParameterError("every candidate must say what its fit leaks where the estimator does, got one that has no `mechanism`")
-        return mechanism
-
-
-def told_mechanism(estimator: Any) -> MechanismOf | None:
-    """None where the estimator says nothing of what it leaks. One of diffprivlib that is known not to keep its promise is refused."""
-    part = private_part(estimator)
-    told = MechanismOf(estimator)
-    if is_of_diffprivlib(part):
-        told({})
-        return told
-    return told if isinstance(getattr(part, "mechanism", None), Mechanism) else None
-
-
-def told_notes(estimator: Any, searched: Iterable[str] = ()) -> tuple[str, ...]:
-    """Lines for the certificate, and one where they are about parameters that are ``searched``."""
-    part = private_part(estimator)
-    if is_of_diffprivlib(part):
-        from privselect.integrations.diffprivlib import diffprivlib_mechanism
-
-        return diffprivlib_mechanism(clone(part)).notes
-    if "insecure_seed" in part.get_params(deep=False):
-        part = clone(part).set_params(insecure_seed=None)  # in a search each trial has randomness of its own in its place
-    names = sorted({name.rpartition("__")[2] for name in searched} & getattr(part, "noted", frozenset()))
-    return (*getattr(part, "notes", ()), *((VARIED.format(names=", ".join(names)),) if names else ()))
-
-
-def strip(estimator: Any) -> None:
-    """Take out of a fitted estimator what its mechanism is known not to cover."""
-    part = private_part(estimator)
-    if is_of_diffprivlib(part):
-        from privselect.integrations import diffprivlib
-
-        diffprivlib.strip(part)
-
-
-def is_of_diffprivlib(part: Any) -> bool:
-    """Whether privselect knows what the estimator leaks, where that itself does not tell."""
-    return type(part).__module__.startswith("diffprivlib.models.")
-
-
 def plan_name(estimator: Any, **parts: Any) -> str:
-    """A name for the plan: the estimator's class, and a hash of all its parameters and of the other parts of a trial."""
-    said = json.dumps(plain({"estimator": estimator, **parts}), sort_keys=True)
-    return f"{type(estimator).__name__} {sha256(said.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
+    """Return a name for the plan: the estimator's class and a hash of all its parameters and of the other parts of a trial."""
+    described = json.dumps(_describe({"estimator": estimator, **parts}), sort_keys=True)
+    return f"{type(estimator).__name__} {sha256(described.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
 
 
-def plain(value: Any) -> Any:
-    """As JSON has it; arrays by their hash, functions and other objects by their name."""
+def _describe(value: Any) -> Any:
+    """Return a JSON value: arrays as hashes, functions and other objects as names."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, BaseEstimator) and not isinstance(value, type):
-        return {"class": name_in_plan(type(value)), "parameters": plain(value.get_params(deep=False))}
+        return {"class": name_in_plan(type(value)), "parameters": _describe(value.get_params(deep=False))}
     if isinstance(value, Mapping):
-        return {str(name): plain(part) for name, part in value.items()}
+        return {str(name): _describe(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(part) for part in value]
-    return _plain_array(value) if isinstance(value, np.ndarray | np.generic) else name_in_plan(value)
+        return [_describe(part) for part in value]
+    return _describe_array(value) if isinstance(value, np.ndarray | np.generic) else name_in_plan(value)
 
 
-def _plain_array(value: Any) -> Any:
+def _describe_array(value: Any) -> Any:
     if value.ndim == 0 or value.dtype.hasobject:
-        return plain(value.tolist())
+        return _describe(value.tolist())
     return {"array": str(value.dtype), "shape": list(value.shape), "sha256": sha256(np.ascontiguousarray(value).tobytes()).hexdigest()}

@@ -1,84 +1,86 @@
-"""What RandomizedSearchCV takes and a private search cannot, each with its reason."""
+"""Explain which arguments and attributes of RandomizedSearchCV a private search does not have, and why."""
 
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, ParamSpec
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sklearn.model_selection import check_cv
 
+from privselect._util.rounding import round_up
 from privselect._util.validation import format_value
 from privselect.errors import ParameterError
 from privselect.mechanisms import Composed
 from privselect.selection import Selection
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from privselect.tuning.tuning_run import TuningRun
 
-    from privselect.tuning.tune import TuningRun
+Search = TypeVar("Search", bound=type)
 
-Parameters = ParamSpec("Parameters")
-
-_WITHOUT = {
-    "n_iter": "the number of trials is drawn at random and stays secret: give its law, such as count=Geometric(mean=10)",
-    "return_train_score": "scores of trials that lost are never released, and there is no table of results",
-    "error_score": "a trial that fails counts as the worst, and nobody is told",
-    "pre_dispatch": "n_jobs alone says how many trials are run at a time",
-    "verbose": "progress would tell how many trials there are",
+_UNSUPPORTED_ARGUMENTS = {
+    "n_iter": "the number of trials is random and secret. Set its distribution with `count`, such as count=Geometric(mean=10)",
+    "return_train_score": "scores of losing trials are never released",
+    "error_score": "a failed trial counts as the worst, and failures are not reported",
+    "pre_dispatch": "`n_jobs` sets how many trials run at a time",
+    "verbose": "progress messages would reveal the number of trials",
 }
-HIDDEN = {
-    "cv_results_": "it would hold the scores of trials that lost and tell how many there were",
-    "best_index_": "it would tell how many trials there were",
+_UNAVAILABLE_ATTRIBUTES = {
+    "cv_results_": "it would reveal the number of trials and the scores of losing trials",
+    "best_index_": "it would reveal the number of trials",
     "n_splits_": "there are no splits: each candidate is trained once",
-    "refit_time_": "nothing is fitted again, and times tell of trials that lost",
+    "refit_time_": "nothing is refitted, and times depend on losing trials",
     "multimetric_": "one number decides which trial wins",
-    "scorer_": "the score of a trial may be a noisy count, which no scorer gives",
+    "scorer_": "the score of a trial may be a noisy count, which no scorer computes",
 }
 
 
-def explained(init: Callable[Parameters, None]) -> Callable[Parameters, None]:
-    """An ``__init__`` that says why it does not take what RandomizedSearchCV does; its signature stays as it is."""
+def explain_unsupported_arguments(cls: Search) -> Search:
+    """Wrap the class's ``__init__``: it explains why it does not take an argument of RandomizedSearchCV. The signature is unchanged."""
+    init: Any = vars(cls)["__init__"]
 
     @functools.wraps(init)
-    def checked(*args: Parameters.args, **given: Parameters.kwargs) -> None:
+    def checked(*args: Any, **given: Any) -> None:
         for name, value in given.items():
-            if name in _WITHOUT:
-                raise ParameterError(f"a private search has no `{name}`: {_WITHOUT[name]}; got {name}={format_value(value)}")
+            if name in _UNSUPPORTED_ARGUMENTS:
+                raise ParameterError(f"a private search has no `{name}`: {_UNSUPPORTED_ARGUMENTS[name]}; got {name}={format_value(value)}")
         init(*args, **given)
 
-    return checked
+    cls.__init__ = checked  # type: ignore[misc]
+    return cls
 
 
-def hidden(name: str) -> property:
-    """An attribute that is not there, and says why."""
+def unavailable(name: str) -> property:
+    """Return a property that raises ``AttributeError`` with the reason why the attribute does not exist."""
+    reason = _UNAVAILABLE_ATTRIBUTES[name]
 
     def missing(search: Any) -> Any:
-        raise AttributeError(f"{type(search).__name__} has no attribute {name!r}: {HIDDEN[name]}")
+        raise AttributeError(f"{type(search).__name__} has no attribute {name!r}: {reason}")
 
-    return property(missing, doc=f"Not there: {HIDDEN[name]}.")
+    return property(missing, doc=f"Not available: {reason}.")
 
 
-def check_no_refit(refit: Any, tuning: TuningRun) -> None:
-    """The winner is a trained model; one more training on the same data is one more release."""
+def check_no_refit(refit: Any, run: TuningRun) -> None:
+    """Raise ``ParameterError`` with the privacy cost of a refit: training once more on the same data is one more release."""
     if refit is False or refit is None:
         return
-    mechanism = tuning.spec.mechanism
-    both = Composed((Selection(mechanism, tuning.spec.count), mechanism)).epsilon_at(delta=tuning.delta).upper
+    mechanism = run.spec.mechanism
+    epsilon = Composed((Selection(mechanism, run.spec.count), mechanism)).epsilon_at(delta=run.delta).upper
     raise ParameterError(
-        f"`refit` must be False, got {format_value(refit)}: the winner is a trained model already, and training it once more would cost epsilon "
-        f"{both:.4g} in all, at delta {tuning.delta:g}"
+        f"`refit` must be False, got {format_value(refit)}: the winner is already a trained model. Training it once more would cost "
+        f"epsilon {round_up(float(epsilon), 4):.4g} in all, at delta {run.delta:g}"
     )
 
 
-def check_no_folds(cv: Any, tuning: TuningRun) -> None:
-    """Each fold is one more training on records that the others have seen."""
+def check_no_folds(cv: Any, run: TuningRun) -> None:
+    """Raise ``ParameterError`` with the privacy cost of cross-validation: each fold is one more training on overlapping records."""
     if cv is None:
         return
     folds = check_cv(cv).get_n_splits()
-    trial = Composed((tuning.spec.mechanism,), times=folds)
-    price = Selection(trial, tuning.spec.count).epsilon_at(delta=tuning.delta).upper
+    trial = Composed((run.spec.mechanism,), times=folds)
+    epsilon = Selection(trial, run.spec.count).epsilon_at(delta=run.delta).upper
     raise ParameterError(
         f"`cv` must be None, got {format_value(cv)}: {folds} fits of each candidate on overlapping records are {folds} compositions of the "
-        f"mechanism in one trial, which would cost epsilon {price:.4g} at delta {tuning.delta:g}, and more for the scores on the folds; "
-        "give `validation`"
+        f"mechanism in one trial. They would cost epsilon {round_up(float(epsilon), 4):.4g} at delta {run.delta:g}, plus the cost of the "
+        "scores. Use `validation`"
     )

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import erfcx
 
+from privselect._util.rounding import finite_or_none
 from privselect._util.safe_search import smallest_epsilon_where
 from privselect._util.validation import OPEN_UNIT, POSITIVE, REAL, check_array, check_number, integer_range
 from privselect.mechanisms.composed import Composed
@@ -100,12 +101,12 @@ def paper(mechanism: NoisyMax, delta: float) -> float | None:
         def profile(epsilon: Floats) -> Floats:
             return _log_gaussian_delta(mu, epsilon)
 
-        return _finite(_smallest_epsilon(lambda e: lem_composition_rnm(profile, mechanism.m, rounds, e), delta))
+        return finite_or_none(_smallest_epsilon(lambda e: lem_composition_rnm(profile, mechanism.m, rounds, e), delta))
     shifted = mechanism.accounting.shift_bracket(mechanism.gap)
     target = math.exp(math.log(delta) - rounds * math.log(mechanism.m)) * (1.0 - 1e-12)
     if target < _SMALLEST_DELTA or not _is_worth_composing(shifted.upper, rounds):
         return None
-    return _finite(float(compose([(CompositionStep(shifted), rounds)]).upper.epsilon_at(target, side=1)))
+    return finite_or_none(float(compose([(CompositionStep(shifted), rounds)]).upper.epsilon_at(target, side=1)))
 
 
 def closed_form(mechanism: NoisyMax, delta: float) -> float | None:
@@ -122,7 +123,7 @@ def renyi(mechanism: NoisyMax, delta: float) -> float | None:
     def total(alpha: Floats) -> Floats:
         return mechanism.rounds * lem_zhu_lemma5(lambda a: rdp(mechanism.gap, a), mechanism.m, alpha)
 
-    return _finite(lem_rdp_to_dp_epsilon(total, delta))
+    return finite_or_none(lem_rdp_to_dp_epsilon(total, delta))
 
 
 def full_release(mechanism: NoisyMax, delta: float) -> float | None:
@@ -133,12 +134,12 @@ def full_release(mechanism: NoisyMax, delta: float) -> float | None:
     bound = float(np.asarray(released.epsilon_at(delta).upper))
     if isinstance(released, Gaussian) and math.isinf(bound):  # the loss is too large for a float
         bound = _smallest_epsilon(lambda e: np.exp(_log_gaussian_delta(1.0 / released.sigma * (1.0 + 1e-15), e)), delta)
-    return _finite(bound)
+    return finite_or_none(bound)
 
 
 def curve(mechanism: NoisyMax, delta: float) -> float | None:
     """Return epsilon by the lowest known profile of one round, composed over all rounds."""
-    return _finite(max(float(bracket.upper.epsilon_at(delta, side=1)) for bracket in mechanism.brackets))
+    return finite_or_none(max(float(bracket.upper.epsilon_at(delta, side=1)) for bracket in mechanism.brackets))
 
 
 BOUNDS: dict[str, Callable[[NoisyMax, float], float | None]] = {
@@ -169,10 +170,6 @@ def full_release_mechanism(mechanism: NoisyMax) -> Mechanism | None:
 
 def _is_worth_composing(pair: DominatingPair, times: int) -> bool:
     return times <= _MAX_COMPOSED and pair.p_only < 1.0 and times * float(pair.p @ pair.losses) <= _LARGEST_MEAN_LOSS
-
-
-def _finite(epsilon: float) -> float | None:
-    return epsilon if math.isfinite(epsilon) else None
 
 
 def _log_gaussian_delta(mu: float, epsilon: Floats) -> Floats:

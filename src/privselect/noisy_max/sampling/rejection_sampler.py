@@ -191,7 +191,7 @@ class RejectionSampler:
         while True:
             arithmetic = IntervalArithmetic.of(digits)
             both = [self.shape.enclosure(z, arithmetic) for z in self.grid.exact_bounds(box)]  # monotone: 0 is inside no box
-            scale = arithmetic.whole(self.height << bits)
+            scale = arithmetic.integer(self.height << bits)
             low, high = arithmetic.times((min(low for low, _ in both), max(high for _, high in both)), scale)
             if y + 1 <= low:
                 return box

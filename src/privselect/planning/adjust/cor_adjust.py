@@ -1,4 +1,4 @@
-"""The two points of the privacy profile that ``cor:adjust`` asks every candidate to keep."""
+"""``cor:adjust``: two thresholds on the privacy profile of every candidate, and the steps with which a candidate meets them."""
 
 from __future__ import annotations
 
@@ -26,15 +26,16 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-_UP = 1.0 + 1e-12  # more than the quotient delta/m can lose
+_UP = 1.0 + 1e-12  # more than the rounding error of delta/m
 _FIRST_EPSILONS = np.concatenate([[0.0], np.geomspace(1e-6, LARGEST_EPSILON, 300)])
-_LEAST_MU, _MOST_MU = 1e-12, 100.0  # a Gaussian that leaks next to nothing, and one that leaks next to everything
+_SMALLEST_MU, _LARGEST_MU = 1e-12, 100.0  # Gaussians that leak almost nothing and almost everything
 
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """Candidates that are all ``(epsilon_1, delta_1)``- and ``(epsilon_hat, delta_hat)``-DP make a selection ``(epsilon, delta)``-DP.
+    """The thresholds of ``cor:adjust`` and the total epsilon.
 
+    If every candidate is ``(epsilon_1, delta_1)``- and ``(epsilon_hat, delta_hat)``-DP, the selection is ``(epsilon, delta)``-DP.
     Both points lie on the profile of the Gaussian mechanism that is ``(epsilon_base, delta)``-DP.
     """
 
@@ -47,33 +48,33 @@ class Thresholds:
 
     @property
     def points(self) -> tuple[tuple[float, float], tuple[float, float]]:
-        """As (epsilon, delta)."""
+        """Both thresholds as (epsilon, delta)."""
         return (self.epsilon_1, self.delta_1), (self.epsilon_hat, self.delta_hat)
 
 
 def thresholds_for_base(epsilon_base: float, delta: float, count: Count) -> Thresholds:
-    """The paper's thresholds: from the Gaussian mechanism that is ``(epsilon_base, delta)``-DP."""
-    law = covered_law(count)
+    """Return the paper's thresholds: those of the Gaussian mechanism that is ``(epsilon_base, delta)``-DP."""
+    law = require_covered(count)
     return _thresholds(gaussian_mu(epsilon_base, delta), epsilon_base, delta, law)
 
 
 def thresholds_for_total(epsilon: float, delta: float, count: Count) -> Thresholds:
-    """Those of the Gaussian mechanism with the least noise for which ``cor:adjust`` gives at most this epsilon in all."""
-    law = covered_law(count)
-    mu = _greatest_mu(lambda mu: _thresholds(mu, 0.0, delta, law).epsilon <= epsilon)
+    """Return the thresholds of the Gaussian mechanism with the least noise for which ``cor:adjust`` gives at most this total epsilon."""
+    law = require_covered(count)
+    mu = _largest_mu(lambda mu: _thresholds(mu, 0.0, delta, law).epsilon <= epsilon)
     found = _thresholds(mu, _gaussian_epsilon(mu, delta), delta, law)
     if found.epsilon > epsilon:
-        raise NotCoveredError(f"no Gaussian mechanism leaks so little that cor:adjust gives {epsilon:g} in all")
+        raise NotCoveredError(f"no Gaussian mechanism is private enough for a total of {epsilon:g} by cor:adjust")
     return found
 
 
-def covered_law(count: Count) -> TruncatedNegativeBinomial:
-    """The law, if ``cor:adjust`` covers it."""
+def require_covered(count: Count) -> TruncatedNegativeBinomial:
+    """Return the law of K if ``cor:adjust`` covers it, else raise an error."""
     return require_uncapped(count, TruncatedNegativeBinomial, "cor:adjust", "truncated negative binomial")
 
 
 def _thresholds(mu: float, epsilon_base: float, delta: float, law: TruncatedNegativeBinomial) -> Thresholds:
-    """Any two points would be sound, as long as candidates are held to them; these are the paper's choice.
+    """Return the paper's choice of thresholds; any two points are sound if all candidates meet them.
 
     ``e_1 = argmin log(e^e + (1-gamma)/gamma delta_mu(e))``, ``delta_1 = delta_mu(e_1)``, and ``delta_mu(e_hat) = delta/m``.
     """
@@ -90,13 +91,13 @@ def _gaussian_epsilon(mu: float, delta: float) -> float:
 
 
 def gaussian_mu(epsilon: float, delta: float) -> float:
-    """Of the Gaussian mechanism that is just ``(epsilon, delta)``-DP."""
-    return _greatest_mu(lambda mu: float(gaussian_delta(mu, epsilon)) <= delta)
+    """Return the largest mu for which the Gaussian mechanism is ``(epsilon, delta)``-DP."""
+    return _largest_mu(lambda mu: float(gaussian_delta(mu, epsilon)) <= delta)
 
 
-def _greatest_mu(allowed: Callable[[float], bool]) -> float:
-    """By bisection in log mu; the least one there is, if none is allowed: what is allowed then, candidates will tell."""
-    low, high = math.log(_LEAST_MU), math.log(_MOST_MU)
+def _largest_mu(allowed: Callable[[float], bool]) -> float:
+    """Return the largest allowed mu by bisection in log mu; the smallest mu of the search if none is allowed."""
+    low, high = math.log(_SMALLEST_MU), math.log(_LARGEST_MU)
     while (middle := 0.5 * (low + high)) not in {low, high}:
         if allowed(math.exp(middle)):
             low = middle
@@ -105,25 +106,25 @@ def _greatest_mu(allowed: Callable[[float], bool]) -> float:
     return math.exp(low)
 
 
-def cor_adjust_steps(candidates: Candidates, place: int, thresholds: Thresholds) -> int:
-    """T at which the profile, from above, is below both points, and is not at T + 1.
+def cor_adjust_steps(candidates: Candidates, index: int, thresholds: Thresholds) -> int:
+    """Return a number of steps T at which the upper bound on the profile meets both thresholds, but not at T + 1.
 
-    The true profile rises with T. What is proved of it wavers by about 1e-3, relative, so a few steps more might also be proved.
+    The true profile rises with T. Its upper bound fluctuates by about 1e-3, relative, so a few more steps might be provable.
     """
     epsilons, deltas = (np.array(column) for column in zip(*thresholds.points, strict=True))
 
     def excess(steps: int) -> float:
-        proved = np.asarray(candidates.candidate(place, steps).delta_at(epsilons).upper)
+        proved = np.asarray(candidates.candidate(index, steps).delta_at(epsilons).upper)
         with np.errstate(divide="ignore"):
             excess = float(np.log(proved / deltas).max())
-        # The comparison itself decides: a logarithm may round to 0 what is above.
+        # The comparison decides: the logarithm of a ratio just above 1 may round to 0.
         return max(excess, math.ulp(0.0)) if (proved > deltas).any() else min(excess, 0.0)
 
-    first = candidates.usual_steps(place, gaussian_mu(thresholds.epsilon_hat, thresholds.delta_hat))
-    low, high = StepSearch(excess, first, LOG_DELTA_SLOPE).around(0.0)
-    noise = candidates.noise_multipliers[place]
+    first = candidates.approximate_steps(index, gaussian_mu(thresholds.epsilon_hat, thresholds.delta_hat))
+    low, high = StepSearch(excess, first, LOG_DELTA_SLOPE).bracket(0.0)
+    noise = candidates.noise_multipliers[index]
     if low == 0:
         raise NotCoveredError(f"even with steps = 1, noise multiplier {noise:g} exceeds the thresholds of cor:adjust")
     if high > MAX_RUNS:
-        raise NotCoveredError(f"even with steps = {MAX_RUNS}, noise multiplier {noise:g} keeps the thresholds of cor:adjust")
+        raise NotCoveredError(f"even with steps = {MAX_RUNS}, noise multiplier {noise:g} meets the thresholds of cor:adjust")
     return low

@@ -1,4 +1,4 @@
-"""How many steps: levels of a function that rises with the number of steps and is dear to evaluate."""
+"""Find the number of steps at which an expensive, increasing function reaches a level."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from privselect.mechanisms.base import MAX_RUNS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-LOG_DELTA_SLOPE = 15.0  # about the slope of log delta
-LOG_EPSILON_SLOPE = 0.6  # and of log epsilon
-_LEAP = 2.0  # the farthest from one guess to the next, in logs, where nothing is known on the far side
-_PAST, _LEAST_PAST = 0.25, 1e-3  # how far past an extrapolated crossing to look, of the way and at least: to have it between two values
+LOG_DELTA_SLOPE = 15.0  # approximate slope of log delta against the log of the steps
+LOG_EPSILON_SLOPE = 0.6  # approximate slope of log epsilon
+_LONGEST_STEP = 2.0  # in logs, of an extrapolation
+_OVERSHOOT, _SMALLEST_OVERSHOOT = 0.25, 1e-3  # past an extrapolated crossing, to bracket it; relative to the step, and at least
 
 
 class StepSearch:
-    """Values at numbers of steps from 1 to ``MAX_RUNS``, each found once.
+    """Values of a function of the number of steps, from 1 to ``MAX_RUNS``, with a cache.
 
-    ``first`` is where to look first, and ``slope`` about the slope against the log of the steps.
+    ``first`` is the first number of steps to try, and ``slope`` the approximate slope against the log of the steps.
 
-    The function is taken to rise, but need not quite: bounds on delta waver in their last digits. :meth:`around` still ends between
-    two numbers of steps on either side of the level; which one, where there are several, is left open.
+    The function should increase; small fluctuations, as of bounds on delta, are allowed. :meth:`bracket` then still returns two
+    numbers of steps on either side of the level, but not necessarily the largest such pair.
     """
 
     def __init__(self, value: Callable[[int], float], first: float, slope: float) -> None:
@@ -31,8 +31,8 @@ class StepSearch:
         self._first = round(min(max(first, 1.0), float(MAX_RUNS)))
         self._points: list[tuple[int, float]] = []  # ascending
 
-    def at(self, steps: int) -> float:
-        """The value there."""
+    def value_at(self, steps: int) -> float:
+        """Return the value at a number of steps."""
         for known, value in self._points:
             if known == steps:
                 return value
@@ -40,34 +40,34 @@ class StepSearch:
         insort(self._points, (steps, value))
         return value
 
-    def around(self, level: float, *, close: float = 0.0) -> tuple[int, int]:
-        """(low, high) with ``value(low) <= level < value(high)``: neighbours, or no further apart than ``close``, relative.
+    def bracket(self, level: float, *, close: float = 0.0) -> tuple[int, int]:
+        """Return (low, high) with ``value(low) <= level < value(high)``: neighbours, or within the relative distance ``close``.
 
-        ``low`` is 0 where one step is too much already, and ``high`` is past ``MAX_RUNS`` where those are not.
+        ``low`` is 0 if one step exceeds the level, and ``high`` is above ``MAX_RUNS`` if no number of steps exceeds it.
         """
-        low, high = self._known(level)
+        low, high = self._known_bracket(level)
         rounds, halved = 0, math.inf
         while high - low > max(1.0, close * low):
-            # Every third round the bracket must have been halved, or is.
+            # Bisect if three rounds have not halved the bracket.
             rounds += 1
             bisect = rounds % 3 == 0 and low > 0 and high <= MAX_RUNS and high - low > halved
             halved = 0.5 * (high - low) if rounds % 3 == 0 else halved
             guess = round(math.sqrt(low * high)) if bisect else self._guess(level, low, high, rounds)
             guess = min(max(guess, low + 1), high - 1)
-            if self.at(guess) <= level:
+            if self.value_at(guess) <= level:
                 low = guess
             else:
                 high = guess
         return low, high
 
-    def near(self, level: float, *, close: float) -> int:
-        """About the greatest number of steps whose value is at most ``level``, between values found ``close`` to it; at least 1."""
-        low, high = self.around(level, close=close)
+    def interpolate(self, level: float, *, close: float) -> int:
+        """Return about the largest number of steps, at least 1, with a value of at most ``level``, by interpolation in a bracket."""
+        low, high = self.bracket(level, close=close)
         if low == 0 or high > MAX_RUNS:
             return max(low, 1)
-        return min(max(math.floor(self._between(level, low, high)), low), high - 1)
+        return min(max(math.floor(self._interpolate(level, low, high)), low), high - 1)
 
-    def _known(self, level: float) -> tuple[int, int]:
+    def _known_bracket(self, level: float) -> tuple[int, int]:
         low = 0
         for steps, value in self._points:
             if value > level:
@@ -79,26 +79,26 @@ class StepSearch:
         if low == 0 and high > MAX_RUNS:
             return self._first
         if low == 0:
-            return math.floor(self._beyond(level, high, self._points[:2], rounds))
+            return math.floor(self._extrapolate(level, high, self._points[:2], rounds))
         if high > MAX_RUNS:
-            return math.ceil(self._beyond(level, low, self._points[-2:], rounds))
-        guess, middle = self._between(level, low, high), math.sqrt(low * high)
-        # Past the crossing by a little towards the far end, so that it is caught between two near points.
+            return math.ceil(self._extrapolate(level, low, self._points[-2:], rounds))
+        guess, middle = self._interpolate(level, low, high), math.sqrt(low * high)
+        # Step slightly past the crossing, towards the far end: the crossing is then between two near points.
         past = max(0.1 * math.log(high / low) ** 2 * guess, 0.6)
         return round(min(guess + past, max(middle, guess)) if guess < middle else max(guess - past, min(middle, guess)))
 
-    def _beyond(self, level: float, steps: int, last: list[tuple[int, float]], rounds: int) -> float:
-        """A little past where the level is met, if the function goes on from its last two values as a line in the log of the steps."""
-        missing, slope = level - self.at(steps), self._slope
+    def _extrapolate(self, level: float, steps: int, last: list[tuple[int, float]], rounds: int) -> float:
+        """Return a point slightly past the level, by linear extrapolation of the last two values in the log of the steps."""
+        missing, slope = level - self.value_at(steps), self._slope
         if len(last) == 2 and math.isfinite(last[1][1] - last[0][1]):
             slope = max((last[1][1] - last[0][1]) / math.log(last[1][0] / last[0][0]), 0.01 * self._slope)
         move = missing / slope
-        # Further each time: where the function is flat, its slope tells nothing.
-        move += math.copysign(_PAST * abs(move) + _LEAST_PAST * 2.0**rounds, missing)
-        return steps * math.exp(min(max(move, -_LEAP), _LEAP))
+        # Overshoot more in each round, because the slope of a flat function says nothing.
+        move += math.copysign(_OVERSHOOT * abs(move) + _SMALLEST_OVERSHOOT * 2.0**rounds, missing)
+        return steps * math.exp(min(max(move, -_LONGEST_STEP), _LONGEST_STEP))
 
-    def _between(self, level: float, low: int, high: int) -> float:
-        below, above = self.at(low), self.at(high)
+    def _interpolate(self, level: float, low: int, high: int) -> float:
+        below, above = self.value_at(low), self.value_at(high)
         if not math.isfinite(above - below):
             return math.sqrt(low * high)
         return low * math.exp((level - below) / (above - below) * math.log(high / low))

@@ -1,4 +1,4 @@
-"""What a law of K is to achieve: checked once, used by all parts of **Design**."""
+"""The goal of a design: budget, cap and the fraction of good candidates, validated once."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-# Beyond these nothing is left to design, and floats run out of digits.
-_MEANS, _DELTAS, _SHARES = Range(1e-12, float(LARGEST_COUNT), high_open=False), Range(1e-200, 1.0), Range(1e-12, 1.0)
+# Outside these ranges no useful law exists, and floats lose precision.
+_MEANS, _DELTAS, _FRACTIONS = Range(1e-12, float(LARGEST_COUNT), high_open=False), Range(1e-200, 1.0), Range(1e-12, 1.0)
 MOST_TRIALS = 10_000  # a longer law would take hours
-_PARTS = 10**9  # of P(K >= 1), in which a law is written
-_ROUNDING = 1e-12  # of a chance, many times over
+_PARTS = 10**9  # of P(K >= 1): the resolution of the weights of a law
+_ROUNDING = 1e-12  # many times the rounding error of a probability
 
 
 @dataclass(frozen=True, slots=True)
 class DesignGoal:
-    """(epsilon, delta) for the whole selection, K <= cap, E K <= mean, and as much chance as can be of a trial in the best tau."""
+    """Maximise the probability of a trial in the best fraction tau, with (epsilon, delta)-DP, K <= cap and E K <= mean."""
 
     epsilon: float
     delta: float
@@ -40,8 +40,8 @@ class DesignGoal:
     mean: Fraction | None
 
     @classmethod
-    def checked(cls, *, epsilon: object, delta: object, tau: object, cap: object, mean: object) -> DesignGoal:
-        """Each in its range, or one clear sentence."""
+    def validated(cls, *, epsilon: object, delta: object, tau: object, cap: object, mean: object) -> DesignGoal:
+        """Return a goal from unchecked arguments."""
         budget = None
         if mean is not None:
             check_number("mean", mean, _MEANS)
@@ -49,29 +49,38 @@ class DesignGoal:
         return cls(
             check_number("epsilon", epsilon, Range(0.0, LARGEST_EPSILON, high_open=False)),
             check_number("delta", delta, _DELTAS),
-            check_number("tau", tau, _SHARES),
+            check_number("tau", tau, _FRACTIONS),
             int(check_number("cap", cap, integer_range(1, MOST_TRIALS))),
             budget,
         )
+
+    def as_dict(self) -> dict[str, object]:
+        """Return JSON data."""
+        mean = None if self.mean is None else float(self.mean)
+        return {"epsilon": self.epsilon, "delta": self.delta, "tau": self.tau, "cap": self.cap, "mean": mean}
+
+    def limits(self, separator: str) -> str:
+        """Return the limits on K as text."""
+        return f"K <= {self.cap}" + ("" if self.mean is None else f"{separator}E K <= {float(self.mean):g}")
 
     @property
     def values(self) -> Floats:
         """``1 - (1-tau)^k`` for k from 1 to cap, rounded up."""
         return np.minimum(-np.expm1(np.arange(1.0, self.cap + 1.0) * math.log1p(-self.tau)) * (1.0 + _ROUNDING), 1.0)
 
-    def chance(self, count: Count) -> float:
-        """``1 - phi(1-tau) = integral_0^tau phi'(1-u) du``, rounded down: the chance that some trial falls in the best tau."""
+    def success_probability(self, count: Count) -> float:
+        """Return ``1 - phi(1-tau) = integral_0^tau phi'(1-u) du``, rounded down: the probability of a trial in the best tau."""
         if isinstance(count, Finite):
             total = sum(weight for _, weight in count.pmf)
             terms = (weight / total * -math.expm1(k * math.log1p(-self.tau)) for k, weight in count.pmf)
             return math.fsum(terms) * (1.0 - _ROUNDING)
-        # phi' is convex: its value in the middle of a piece is at most its mean over it.
-        ends = np.concatenate([[0.0], np.geomspace(self.tau * 1e-9, self.tau, 4000)])
-        middle = 0.5 * (ends[1:] + ends[:-1])
-        return float(np.exp(count.log_dpgf(middle)) @ np.diff(ends)) * (1.0 - 10.0 * _ROUNDING)
+        # phi' is convex, so its value at the middle of a panel is at most its average.
+        edges = np.concatenate([[0.0], np.geomspace(self.tau * 1e-9, self.tau, 4000)])
+        middle = 0.5 * (edges[1:] + edges[:-1])
+        return float(np.exp(count.log_dpgf(middle)) @ np.diff(edges)) * (1.0 - 10.0 * _ROUNDING)
 
-    def affords_mean(self, count: Count) -> bool:
-        """Whether ``E K <= mean``: exactly for a table, up to the rounding of a float for a closed form."""
+    def meets_mean(self, count: Count) -> bool:
+        """Return whether ``E K <= mean``: exactly for a table, up to float rounding for a closed form."""
         if self.mean is None:
             return True
         if isinstance(count, Finite):
@@ -79,9 +88,9 @@ class DesignGoal:
         return count.expected() <= float(self.mean) * (1.0 + _ROUNDING)
 
     def as_finite(self, pmf: Floats, *, keep_one: bool = True, share_of_one: float = 0.0) -> Finite | None:
-        """This law (``pmf[k] = P(K = k)``, k from 0) in whole weights, with E K <= mean exactly; None where nothing is left of it.
+        """Return the law ``pmf[k] = P(K = k)`` with integer weights and exactly E K <= mean; None if only K = 0 is left.
 
-        ``keep_one`` gives K = 1 at least the least weight there is, or ``share_of_one`` of all that is not K = 0: with little of it the
+        With ``keep_one``, K = 1 gets at least weight 1, and at least the fraction ``share_of_one`` of P(K >= 1): with less weight the
         largest losses are hard to bound.
         """
         head = float(pmf[1:].sum())
@@ -94,14 +103,14 @@ class DesignGoal:
         if keep_one:
             weights[1] = max(weights.get(1, 0), round(share_of_one * sum(weights.values())), 1)
         rest = parts - sum(weights.values())
-        # What is left over belongs to K = 0, unless it is only rounding: then to the likeliest K.
+        # The rest belongs to K = 0; a rest from rounding goes to the most likely K.
         owner = 0 if rest > len(weights) else max(weights, key=lambda k: weights[k])
         weights[owner] = weights.get(owner, 0) + rest
         self._reduce_mean(weights)
         return Finite(weights) if any(weights[k] for k in weights if k) else None
 
     def _reduce_mean(self, weights: dict[int, int]) -> None:
-        """Move weight from the largest K to the least until E K <= mean; to K = 0 where even the least is too many."""
+        """Move weight from the largest K to the smallest until E K <= mean, and to K = 0 if necessary."""
         if self.mean is None:
             return
         excess = sum(k * weight for k, weight in weights.items()) - self.mean * sum(weights.values())

@@ -1,4 +1,4 @@
-"""The best laws of K with a name, for those who want one: suggestions, each certified."""
+"""The best laws of K within parametric families; each is certified."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-_STEPS = 40  # of a bisection on the cuts, which costs nothing
-_MEANS = 14  # of one that asks the accountant
+_STEPS = 40  # of a bisection on the cuts, which is fast
+_MEANS = 14  # of a bisection that calls the accountant
 _TRIES = 12
 _CLOSE = 1e-3
 _SMALLEST = 1e-9
@@ -32,19 +32,19 @@ _SMALLEST = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class ParametricFit:
-    """A law of K, the chance that it gives, and its certified epsilon."""
+    """A law of K, its success probability and its certified epsilon."""
 
     count: Count
-    chance: float
+    success_probability: float
     epsilon: Interval
 
     def as_dict(self) -> dict[str, object]:
-        """For JSON."""
-        return {"count": str(self.count), "chance": self.chance, "epsilon": self.epsilon.as_dict()}
+        """Return JSON data."""
+        return {"count": str(self.count), "success_probability": self.success_probability, "epsilon": self.epsilon.as_dict()}
 
 
 def best_geometric(search: CuttingPlanes) -> ParametricFit | None:
-    """The longest uncapped geometric law that the budget and (epsilon, delta) allow; None where not even K = 1 is allowed."""
+    """Return the uncapped geometric law with the largest allowed mean; None if not even K = 1 is allowed."""
     goal = search.goal
     most = float(goal.cap) if goal.mean is None else float(goal.mean)
     if most < 1.0:
@@ -61,7 +61,7 @@ def best_geometric(search: CuttingPlanes) -> ParametricFit | None:
 
 
 def best_negative_binomial(search: CuttingPlanes) -> ParametricFit | None:
-    """The best D(eta, gamma) conditioned on at most cap trials, among some shapes and caps."""
+    """Return the best D(eta, gamma) conditioned on at most cap trials, among some shapes and caps."""
 
     def logs(shape: Floats, size: Floats, k: Floats) -> Floats:
         from scipy.special import gammaln
@@ -79,17 +79,17 @@ def best_negative_binomial(search: CuttingPlanes) -> ParametricFit | None:
     caps = np.unique(np.round(goal.cap * np.array([1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.35, 0.25, 0.15, 0.1])).clip(1))
     shapes = np.array([(eta, cap) for eta in etas for cap in caps])
 
-    def near(shape: Floats) -> Floats:
+    def neighbours_of(shape: Floats) -> Floats:
         eta, cap = shape
         closer = np.round(np.maximum(eta + (1.0 + abs(eta)) * np.linspace(-0.12, 0.12, 9), -0.95), 3)
         caps = np.unique(np.clip(np.round(cap * np.linspace(0.9, 1.1, 9)), 1, goal.cap))
         return np.array([(one, other) for one in closer for other in caps])
 
-    return _Family(search, logs, law, more=-1.0).best(shapes, near)
+    return _Family(search, logs, law, sign=-1.0).best(shapes, neighbours_of)
 
 
 def best_binomial(search: CuttingPlanes) -> ParametricFit | None:
-    """The best Binomial(n, p) with n <= cap."""
+    """Return the best Binomial(n, p) with n <= cap."""
 
     def logs(shape: Floats, size: Floats, k: Floats) -> Floats:
         from scipy.special import gammaln
@@ -104,26 +104,26 @@ def best_binomial(search: CuttingPlanes) -> ParametricFit | None:
     cap = search.goal.cap
     shapes = np.unique(np.round(np.geomspace(1.0, cap, 40)))[:, None]
 
-    def near(shape: Floats) -> Floats:
+    def neighbours_of(shape: Floats) -> Floats:
         return np.unique(np.clip(np.round(shape[0] * np.linspace(0.9, 1.1, 21)), 1, cap))[:, None]
 
-    return _Family(search, logs, law, more=1.0).best(shapes, near)
+    return _Family(search, logs, law, sign=1.0).best(shapes, neighbours_of)
 
 
 @dataclass(frozen=True, slots=True)
 class _Family:
-    """Laws of some shapes, each with one more parameter: its size, a logarithm below 0. With more of it times ``more``, K is larger."""
+    """Laws with some shapes and one more parameter, the size: a logarithm below 0. K grows with ``sign`` times the size."""
 
     search: CuttingPlanes
-    logs: Callable[[Floats, Floats, Floats], Floats]  # of weights for each shape and its size, one law a row
+    logs: Callable[[Floats, Floats, Floats], Floats]  # log weights for each shape and size, one law per row
     law: Callable[[Floats, float], Count]
-    more: float
+    sign: float
 
-    def best(self, shapes: Floats, near: Callable[[Floats], Floats]) -> ParametricFit | None:
-        """Choose by the cuts at hand, ask the engine, add its cuts, choose again; then certify."""
+    def best(self, shapes: Floats, neighbours_of: Callable[[Floats], Floats]) -> ParametricFit | None:
+        """Choose a shape by the known cuts, add the cuts of the worst order, and repeat; then certify."""
         shape = shapes[0]
         for _ in range(_TRIES):
-            shape = self._choose(near(self._choose(shapes, 1.0)), 1.0)
+            shape = self._choose(neighbours_of(self._choose(shapes, 1.0)), 1.0)
             pmf = self._pmf(shape[None], self._sizes(shape[None], 1.0))[0]
             if self.search.leaks(pmf) <= 1.0 + _CLOSE:
                 break
@@ -131,8 +131,8 @@ class _Family:
         for _ in range(_TRIES):
             law = self.law(shape, float(self._sizes(shape[None], limit)[0]))
             best = _certified(self.search, law)
-            if best is not None or not self.search.goal.affords_mean(law):
-                break  # the shortest of its shape runs too long: a law that always runs a trial cannot do with less than one
+            if best is not None or not self.search.goal.meets_mean(law):
+                break  # even the smallest law of this shape exceeds the mean, because it always runs a trial
             limit *= min(1.0 / max(_excess(self.search, law), 1.0), 1.0) * (1.0 - _CLOSE)
         return best
 
@@ -141,19 +141,19 @@ class _Family:
         return np.asarray(shapes[int(np.argmax(values))])
 
     def _sizes(self, shapes: Floats, limit: float) -> Floats:
-        """The size of the longest law of each shape that the cuts allow."""
+        """Return the largest allowed size for each shape, by bisection on the cuts."""
         mean = self.search.goal.mean
-        few, many = np.full(len(shapes), math.log(_SMALLEST)), np.full(len(shapes), math.log1p(-_SMALLEST))
-        few, many = (few, many) if self.more > 0.0 else (many, few)
-        rows = self.search.programme.rows.T
+        feasible, infeasible = np.full(len(shapes), math.log(_SMALLEST)), np.full(len(shapes), math.log1p(-_SMALLEST))
+        feasible, infeasible = (feasible, infeasible) if self.sign > 0.0 else (infeasible, feasible)
+        rows = self.search.program.rows.T
         for step in range(_STEPS):
-            size = many if step == 0 else 0.5 * (few + many)
+            size = infeasible if step == 0 else 0.5 * (feasible + infeasible)
             pmf = self._pmf(shapes, size)
             allowed = (pmf[:, 1:] @ rows).max(axis=1) <= limit
             if mean is not None:
                 allowed &= pmf @ np.arange(pmf.shape[1]) <= float(mean) * (1.0 - 1e-6)
-            few, many = np.where(allowed, size, few), np.where(allowed, many, size)
-        return few
+            feasible, infeasible = np.where(allowed, size, feasible), np.where(allowed, infeasible, size)
+        return feasible
 
     def _pmf(self, shapes: Floats, size: Floats) -> Floats:
         logs = self.logs(shapes, size, np.arange(self.search.goal.cap + 1.0))
@@ -162,12 +162,12 @@ class _Family:
 
 
 def _certified(search: CuttingPlanes, law: Count) -> ParametricFit | None:
-    """The law with its chance and its epsilon, if the budget and the accountant allow it."""
+    """Return the law with its success probability and epsilon if it meets the budget, else None."""
     goal = search.goal
-    if not goal.affords_mean(law) or _excess(search, law) > 1.0:
+    if not goal.meets_mean(law) or _excess(search, law) > 1.0:
         return None
     epsilon = Selection(search.mechanism, law).epsilon_at(goal.delta)
-    return ParametricFit(law, goal.chance(law), epsilon) if epsilon.upper <= goal.epsilon else None
+    return ParametricFit(law, goal.success_probability(law), epsilon) if epsilon.upper <= goal.epsilon else None
 
 
 def _excess(search: CuttingPlanes, law: Count) -> float:
@@ -175,7 +175,7 @@ def _excess(search: CuttingPlanes, law: Count) -> float:
 
 
 def _rounded(value: float, *, up: bool) -> float:
-    """Five digits are enough to write down."""
+    """Round to five digits, which is precise enough for a parameter."""
     near = float(f"{value:.4e}")
     if (near < value * (1.0 - 1e-12)) if up else (near > value * (1.0 + 1e-12)):
         near = float(f"{value * (1.0 + 0.99e-4 * (1.0 if up else -1.0)):.4e}")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _MILLS = math.sqrt(math.pi / 2.0)
 _SQRT_HALF = math.sqrt(0.5)
-_DENSITY_AT_0 = 1.0 / math.sqrt(2.0 * math.pi)
+_DENSITY = 1.0 / math.sqrt(2.0 * math.pi)
 _TERM_ERROR = 1e-14  # relative error of each term, also per square of its argument: a rounded argument moves a density
 _LOSS_ERROR = 1e-15  # relative error of the summands of the loss at v; it moves e^epsilon times a term by the same amount
 _ABSOLUTE_ERROR = 1e-300  # nothing is claimed below the smallest floats
@@ -44,13 +44,11 @@ def with_over_without(leverage: ArrayLike, signal: ArrayLike, epsilon: ArrayLike
     # v - nu without cancellation if both are large: (v^2 - nu^2)/(v + nu).
     x = np.where(v_squared > 0.0, (np.log1p(h) - 2.0 * eps) / h - rho / (1.0 + h), 0.0) / np.where(v_squared > 0.0, v + nu, 1.0)
     y, far = scale * x + shift, scale * v + nu / scale
-    first, second = _normal_cdf(y), scale * _scaled_normal_cdf(y, x)
+    first, second = _normal_cdf(y), scale * _scaled_cdf(y, x)
     # The part of both distributions below -v is not in the set.
-    tail = _DENSITY_AT_0 * np.exp(-0.5 * far * far) * _MILLS * (erfcx(_SQRT_HALF * far) - scale * erfcx(_SQRT_HALF * (v + nu)))
+    tail = _DENSITY * np.exp(-0.5 * far * far) * _MILLS * (erfcx(_SQRT_HALF * far) - scale * erfcx(_SQRT_HALF * (v + nu)))
     # At a large leverage the second term may dominate: it holds the part below -v, times e^e.
-    delta = np.where(
-        v_squared > 0.0, _rounded_outward(first - second - tail, np.maximum(first, second), (y, _loss_magnitude(h, rho, eps)), side), 0.0
-    )
+    delta = np.where(v_squared > 0.0, _outward(first - second - tail, np.maximum(first, second), (y, _loss_size(h, rho, eps)), side), 0.0)
     if side > 0:
         # If v > 0 only by rounding: delta is the integral of (1 - e^(e - loss)) over |V| <= v, with v^2 <= 2 slack/h. The first factor
         # is at most slack, a third less on average, and the density with the row is at most scale/sqrt(2 pi).
@@ -69,25 +67,23 @@ def without_over_with(leverage: ArrayLike, signal: ArrayLike, epsilon: ArrayLike
     v = np.sqrt((np.log1p(h) + 2.0 * eps + rho / (1.0 + h)) / h)
     x = ((np.log1p(h) + 2.0 * eps) / h - rho / (1.0 + h)) / (v + nu)
     y, far = scale * x + shift, v + nu
-    near = _normal_cdf(-x) - _scaled_normal_cdf(-x, -y) / scale
-    tail = (
-        _DENSITY_AT_0 * np.exp(-0.5 * far * far) * _MILLS * (erfcx(_SQRT_HALF * far) - erfcx(_SQRT_HALF * (scale * v + nu / scale)) / scale)
-    )
-    return _rounded_outward(near + tail, _normal_cdf(-x), (x, _loss_magnitude(h, rho, eps)), side)
+    near = _normal_cdf(-x) - _scaled_cdf(-x, -y) / scale
+    tail = _DENSITY * np.exp(-0.5 * far * far) * _MILLS * (erfcx(_SQRT_HALF * far) - erfcx(_SQRT_HALF * (scale * v + nu / scale)) / scale)
+    return _outward(near + tail, _normal_cdf(-x), (x, _loss_size(h, rho, eps)), side)
 
 
 def _normal_cdf(z: Floats) -> Floats:
     return np.asarray(ndtr(z))
 
 
-def _scaled_normal_cdf(z: Floats, w: Floats) -> Floats:
+def _scaled_cdf(z: Floats, w: Floats) -> Floats:
     """Return ``phi(z) Phi(w)/phi(w)`` without overflow: both arguments are large together."""
-    low = _DENSITY_AT_0 * np.exp(-0.5 * z * z) * _MILLS * erfcx(-_SQRT_HALF * np.minimum(w, 0.0))
+    low = _DENSITY * np.exp(-0.5 * z * z) * _MILLS * erfcx(-_SQRT_HALF * np.minimum(w, 0.0))
     high = np.exp(np.minimum(0.5 * (w - z) * (w + z), 700.0)) * ndtr(w)
     return np.asarray(np.where(w <= 0.0, low, high))
 
 
-def _loss_magnitude(h: Floats, rho: Floats, eps: Floats) -> Floats:
+def _loss_size(h: Floats, rho: Floats, eps: Floats) -> Floats:
     """Return the magnitude of the summands of the loss at v.
 
     The error of v - nu is the rounding of its two summands over v + nu; the error of the loss is h v times that.
@@ -95,7 +91,7 @@ def _loss_magnitude(h: Floats, rho: Floats, eps: Floats) -> Floats:
     return np.asarray(np.log1p(h) + 2.0 * eps + rho * h / (1.0 + h))
 
 
-def _rounded_outward(value: Floats, term: Floats, magnitudes: tuple[Floats, Floats], side: int) -> Floats:
+def _outward(value: Floats, term: Floats, magnitudes: tuple[Floats, Floats], side: int) -> Floats:
     """Move the value up or down by its rounding error; ``magnitudes`` are those of the term's argument and of the loss."""
     if side:
         argument, loss = magnitudes

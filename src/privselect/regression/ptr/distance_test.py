@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from scipy.special import log_ndtr, ndtri
 
+from privselect._util.safe_search import smallest_integer_where
 from privselect._util.validation import format_value
 from privselect.errors import ParameterError
 from privselect.mechanisms import DiscreteGaussian, DiscreteLaplace
@@ -50,11 +51,7 @@ def _smallest_integer(fits: Callable[[int], bool], guess: float) -> int:
         high *= 2
         if high > _LARGEST:
             raise ParameterError(f"`test` has too much noise: its threshold exceeds {_LARGEST:g}. Use less noise or a greater `failure`.")
-    low = 0  # never tested
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if fits(middle) else (middle, high)
-    return high
+    return smallest_integer_where(fits, 0, high)
 
 
 def _laplace_tail_fits(scale: float, t: int, failure: float) -> bool:

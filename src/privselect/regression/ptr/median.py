@@ -16,7 +16,7 @@ from privselect.mechanisms import Gaussian
 from privselect.mechanisms.neighbours import ADD_REMOVE
 from privselect.regression.noise_source import FLOATING_POINT_NOTE, INSECURE_SEED_NOTE, make_noise_source
 from privselect.regression.ptr.distance_test import Noise, check_noise, threshold
-from privselect.regression.ptr.ptr_protocol import NoAnswer, PTRProtocol
+from privselect.regression.ptr.propose_test_release import NoAnswer, PTRProtocol
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -15,7 +15,7 @@ from privselect.mechanisms import GaussianDP
 from privselect.mechanisms.neighbours import ADD_REMOVE
 from privselect.regression.methods import RegressionMethod, RegressionResult, composed_gaussian
 from privselect.regression.ops.calibration import largest_signal
-from privselect.regression.ptr.ptr_protocol import PTRProtocol
+from privselect.regression.ptr.propose_test_release import PTRProtocol
 from privselect.regression.ridge_sensitivity import log_norm_sensitivity, solution_norm_bound
 from privselect.regression.sufficient_statistics import noisy_smallest_eigenvalue, posterior_sample
 

@@ -46,7 +46,7 @@ def check_installed(module: str, extra: str) -> None:
     """Refuse an engine whose package is missing when the engine is named, before anything is drawn."""
     for needed in (module, "loky", "cloudpickle"):
         if importlib.util.find_spec(needed) is None:
-            raise MissingExtraError(f"this engine needs {needed}. Install it with: pip install 'privselect[{extra}]'")
+            raise MissingExtraError(f"this engine needs {needed}; install it with: pip install 'privselect[{extra}]'")
 
 
 def pack_setup(setup: TrialSetup) -> bytes:

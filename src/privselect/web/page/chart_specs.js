@@ -44,7 +44,7 @@ export function profileChart(answer, { profile }) {
         name: "profile", xLabel: "delta", yLabel: "epsilon", xs: profile.delta, series, log: "x", swapped: true, y: [0, top || 1],
         curves: profile,
         marks: [{ x: answer.delta, y: answer.cost.upper }],
-        caption: `All computed points hold together; straight lines connect them. The ring marks your question: ${ring}.`,
+        caption: `All computed points hold simultaneously; straight lines connect them. The ring marks your question: ${ring}.`,
         description: `Delta over epsilon. The selection has ${points.join(" and ")}.`,
     };
 }

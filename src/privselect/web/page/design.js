@@ -114,20 +114,20 @@ export class Design {
         else this.#say(message);
     }
 
-    #show({ count, chance, at_most: bound, expected, named }, { tau, cap, mean }) {
-        const isBest = Object.values(named).every((law) => law === null || law.chance <= chance);
+    #show({ count, success_probability: success, upper_bound: bound, expected, fits }, { tau, cap, mean }) {
+        const isBest = Object.values(fits).every((law) => law === null || law.success_probability <= success);
         const percent = (probability) => `${formatDown(toPercent(probability), 4)}%`;
         const head = ["law of K", "success probability"].map((text) => element("th", { scope: "col" }, text));
         const row = (name, law, className) =>
-            element("tr", { className }, element("th", { scope: "row" }, name), element("td", {}, law ? percent(law.chance) : "none"));
-        const families = Object.entries(named).map(([name, law]) => row(FAMILIES[name] ?? name, law, ""));
-        const body = element("tbody", {}, row("designed", { chance }, isBest ? "exact" : ""), ...families);
+            element("tr", { className }, element("th", { scope: "row" }, name), element("td", {}, law ? percent(law.success_probability) : "none"));
+        const families = Object.entries(fits).map(([name, law]) => row(FAMILIES[name] ?? name, law, ""));
+        const body = element("tbody", {}, row("designed", { success_probability: success }, isBest ? "exact" : ""), ...families);
         const table = element("table", {}, element("thead", {}, element("tr", {}, ...head)), body);
         const allowed = `No law of K with at most ${cap} trials and mean at most ${formatDown(mean, 6)}`;
         const limit = bound === null ? "" : ` ${allowed} exceeds ${formatUp(toPercent(bound), 4)}%.`;
         const cost = `at the same privacy cost, with ${formatUp(expected, 4)} trials on average`;
         const good = `the best ${formatUp(toPercent(tau), 4)}% of candidates`;
-        const words = `With probability ${percent(chance)}, some trial is among ${good}, ${cost}.${limit}`;
+        const words = `With probability ${percent(success)}, some trial is among ${good}, ${cost}.${limit}`;
         const text = element("details", {}, element("summary", {}, "Text form"), element("code", {}, count));
         const useButton = element("button", { type: "button", className: "main", id: "design-use" }, "Use this law of K");
         useButton.addEventListener("click", () => this.useCount(count));
