@@ -11,10 +11,10 @@ from privselect.counts.negative_binomial import TruncatedNegativeBinomial
 from privselect.errors import NotCoveredError
 from privselect.pairs import DominatingPair
 from privselect.pairs.dominating_pair import renyi_of_pair
-from privselect.selection.bounds.main_theorem import Power
 from privselect.selection.bounds.paper_bounds import cor_pointwise
 from privselect.selection.bounds.ratio import g_vertices
 from privselect.selection.exact.weight_bounds import Weight
+from research.theorems.main_theorem import Power
 
 _GAUSS_NODES, _GAUSS_WEIGHTS = np.polynomial.legendre.leggauss(8)
 

@@ -11,9 +11,9 @@ from privselect.counts import Binomial, Geometric, NegativeBinomial, Poisson
 from privselect.mechanisms import Gaussian
 from privselect.mechanisms.renyi import lem_rdp_to_dp_epsilon
 from privselect.pairs import DominatingPair, bracket_from_points
-from privselect.selection.bounds.main_theorem import HockeyStick, Power, main_thm
 from privselect.selection.bounds.paper_bounds import cor_binomial_to_poisson_epsilon, cor_pointwise, lem_gdp, thm_hs_bin, thm_negbin
 from privselect.selection.bounds.renyi_bounds import thm_rdp_poisson
+from research.theorems.main_theorem import HockeyStick, Power, main_thm
 
 
 def gaussian(epsilon):

@@ -12,14 +12,14 @@ from privselect.counts import Binomial, Finite, Fixed, Geometric, Logarithmic, N
 from privselect.errors import ParameterError
 from privselect.pairs import DominatingPair
 from privselect.pairs.dominating_pair import renyi_of_pair
-from privselect.selection.bounds.main_theorem import (
+from privselect.selection.bounds.ratio import ratio_delta
+from research.theorems.main_theorem import (
     HockeyStick,
     Power,
     ScoreDistribution,
     main_thm,
     main_thm_continuous,
 )
-from privselect.selection.bounds.ratio import ratio_delta
 
 LAWS = [
     Geometric(mean=5),

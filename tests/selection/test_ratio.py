@@ -10,8 +10,8 @@ from privselect.counts import Binomial, Finite, Fixed, Geometric, Logarithmic, N
 from privselect.errors import NotCoveredError
 from privselect.mechanisms import Gaussian
 from privselect.pairs import DominatingPair
-from privselect.selection.bounds.main_theorem import HockeyStick
 from privselect.selection.bounds.ratio import log_ratio, ratio_delta, ratio_epsilon
+from research.theorems.main_theorem import HockeyStick
 
 # Epsilon at delta = 1e-6 over a Gaussian base with noise 4, from an independent computation.
 GAUSSIAN = [

@@ -13,8 +13,8 @@ from privselect.mechanisms import Gaussian
 from privselect.mechanisms.renyi import ORDERS, lem_rdp_to_dp, lem_rdp_to_dp_epsilon
 from privselect.pairs import DominatingPair
 from privselect.pairs.dominating_pair import renyi_of_pair
-from privselect.selection.bounds.main_theorem import Power
 from privselect.selection.bounds.renyi_bounds import interpolate_renyi_curve, thm_rdp_negbin, thm_rdp_poisson
+from research.theorems.main_theorem import Power
 
 # Epsilon at delta = 1e-6 over a Gaussian base with noise 4, from an independent computation.
 GAUSSIAN = [

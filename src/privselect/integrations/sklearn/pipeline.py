@@ -34,10 +34,10 @@ _OUTER_STEP = (
 
 def read_covered(given: Any) -> tuple[str, ...]:
     """Return the step names in ``covered`` as a tuple."""
-    wanted = "a tuple of step names that the mechanism covers, such as ('scaler',)"
+    expected = "a tuple of step names that the mechanism covers, such as ('scaler',)"
     if isinstance(given, str):
-        raise ParameterError(f"`covered` must be {wanted}, got {given!r}")
-    return check_sequence("covered", given, wanted)
+        raise ParameterError(f"`covered` must be {expected}, got {given!r}")
+    return check_sequence("covered", given, expected)
 
 
 def check_inner_steps(estimator: Any, covered: tuple[str, ...]) -> tuple[str, ...]:
