@@ -82,7 +82,7 @@ def test_type_checkers_see_the_same_names_from_the_same_modules():
     tree = ast.parse((ROOT / "__init__.py").read_text())
     block = next(node for node in tree.body if isinstance(node, ast.If))
     seen = {alias.name: node.module for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names}
-    assert seen == {name: f"privselect.{home}" for name, home in privselect._HOME.items()}
+    assert seen == {name: f"privselect.{home}" for name, home in privselect._MODULES.items()}
 
 
 @pytest.mark.parametrize("path", sorted(ROOT.rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT)))

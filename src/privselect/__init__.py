@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from privselect import errors
 
 # Module of each public name. The TYPE_CHECKING block below repeats it for type checkers.
-_HOME = {
+_MODULES = {
     "Interval": "interval",
     "parse": "text_forms",
     "UNKNOWN": "open_spec",
@@ -76,7 +76,7 @@ _HOME = {
     "NoisyCount": "tuning.scores",
 }
 
-__all__ = ["errors", *_HOME]  # noqa: PLE0604
+__all__ = ["errors", *_MODULES]  # noqa: PLE0604
 
 if TYPE_CHECKING:
     from privselect.certificates.certificate import Certificate as Certificate
@@ -145,8 +145,8 @@ def __getattr__(name: str) -> object:
         from importlib.metadata import version
 
         value = version("privselect")
-    elif name in _HOME:
-        value = getattr(import_module(f"privselect.{_HOME[name]}"), name)
+    elif name in _MODULES:
+        value = getattr(import_module(f"privselect.{_MODULES[name]}"), name)
     else:
         raise AttributeError(f"module 'privselect' has no attribute {name!r}")
     globals()[name] = value

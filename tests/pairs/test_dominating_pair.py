@@ -4,7 +4,7 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import privselect as ps
@@ -168,6 +168,7 @@ def product(laws, times):
     .map(shares),
     st.sampled_from([1, 2, 3]),
 )
+@example(shares([(0, 1), (1, 0)]), 2)  # no common outcome
 def test_composition_dominates_the_product_of_small_pairs(laws, times):
     composed = repeated(pair_of(*laws), times)
     p, q = product(laws, times)

@@ -23,7 +23,7 @@ _UNIT_ROUNDOFF = 2.0**-53
 def can_enumerate(pair: DominatingPair, times: int) -> bool:
     """Return whether there are few enough vectors of counts to enumerate."""
     size = len(pair.p)
-    return size == 1 or (size - 1) * math.log(times + 1) <= math.log(_MAX_CELLS)
+    return size == 1 or (size > 1 and (size - 1) * math.log(times + 1) <= math.log(_MAX_CELLS))
 
 
 def compose_by_enumeration(pair: DominatingPair, times: int, *, side: int = 1) -> DominatingPair:

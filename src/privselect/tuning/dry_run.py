@@ -16,12 +16,13 @@ from privselect.tuning.plan_violation import PlanViolation
 from privselect.tuning.randomness import SECRET_BYTES
 from privselect.tuning.runner import RunDraws
 from privselect.tuning.scores import NoisyCount
-from privselect.tuning.trial import TrialSetup, unpack_trial
+from privselect.tuning.trial import unpack_trial
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from privselect.tuning.space import Candidate
+    from privselect.tuning.trial import TrialSetup
     from privselect.tuning.tuning_run import TuningRun
 
 TRIALS = 3
@@ -50,8 +51,7 @@ def dry_run(run: TuningRun, synthetic: Callable[[], Any], trials: int = TRIALS) 
         spec.check_candidate(candidate)
         began = time.perf_counter()
         outcome = setup.run(candidate, draws.seed(slot))
-        seconds = time.perf_counter() - began
-        content = outcome.artifact
+        seconds, content = time.perf_counter() - began, outcome.artifact
         if spec.define_by_run:
             candidate, _, content = unpack_trial(content)
         if export is not None:
@@ -83,12 +83,4 @@ def _trial_setup(run: TuningRun, data: Any) -> TrialSetup:
     if isinstance(spec.score, NoisyCount):
         score = spec.score if spec.score.fraction is not None else replace(spec.score, holdout=data)
         data, scorer = score.split(data, spec.holdout_key())
-    return TrialSetup(
-        spec.objective,
-        data,
-        scorer,
-        spec.export,
-        seed_bits=run.seed_bits,
-        define_by_run=spec.define_by_run,
-        candidate_fault=spec.check_in_trial,
-    )
+    return spec.trial_setup(data, scorer, seed_bits=run.seed_bits)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -146,9 +147,7 @@ def _partial_folder(out: Path, mark: str) -> Path:
 
 def _has_files(out: Path, files: dict[str, bytes]) -> bool:
     """Return whether the folder holds exactly these files, as after a kill just after they were written."""
-    if not out.is_dir() or {path.name for path in out.iterdir()} != set(files):
-        return False
-    return all((out / name).read_bytes() == content for name, content in files.items())
+    return out.is_dir() and {path.name: path.read_bytes() for path in out.iterdir()} == files
 
 
 # -- a release at a fixed time, which then reveals nothing about K -------------------------------------------------------------
@@ -156,17 +155,13 @@ def _has_files(out: Path, files: dict[str, bytes]) -> bool:
 
 def parse_release_time(value: Any) -> datetime | None:
     """Return a time with its time zone, such as 2030-01-31T23:59:00Z; None stays None."""
-    if value is None:
-        return None
     moment = value
     if isinstance(value, str):
-        try:
+        with contextlib.suppress(ValueError):
             moment = datetime.fromisoformat(value)
-        except ValueError:
-            moment = None
-    if not isinstance(moment, datetime) or moment.tzinfo is None:
-        raise ParameterError(f"`release_at` must be a time with a time zone, such as 2030-01-31T23:59:00Z, got {format_value(value)}")
-    return moment
+    if moment is None or (isinstance(moment, datetime) and moment.tzinfo is not None):
+        return moment
+    raise ParameterError(f"`release_at` must be a time with a time zone, such as 2030-01-31T23:59:00Z, got {format_value(value)}")
 
 
 def check_release_time(moment: datetime, count: Count, engine: Engine, timeout: float | None) -> None:
@@ -176,19 +171,19 @@ def check_release_time(moment: datetime, count: Count, engine: Engine, timeout: 
     if timeout is None:
         raise ParameterError("`release_at` needs a `timeout` for each trial, got none")
     rounds = -(-count.largest // engine.workers)
-    needed, left = rounds * (timeout + _SECONDS_BETWEEN_TRIALS) + _STARTUP_SECONDS, (moment - datetime.now(UTC)).total_seconds()
+    needed, left = rounds * (timeout + _SECONDS_BETWEEN_TRIALS) + _STARTUP_SECONDS, seconds_until(moment)
     if left < needed:
         raise ParameterError(
             f"`release_at` must be at least {needed:.0f} seconds from now, the most that {count.largest} trials can take, got {left:.0f}"
         )
 
 
-def to_monotonic(moment: datetime) -> float:
-    """Return the same moment on the clock of ``time.monotonic``, which never jumps."""
-    return time.monotonic() + (moment - datetime.now(UTC)).total_seconds()
+def seconds_until(moment: datetime) -> float:
+    """Return the number of seconds from now to this moment, negative if it has passed."""
+    return (moment - datetime.now(UTC)).total_seconds()
 
 
 def wait_until(moment: datetime) -> None:
     """Sleep until this moment."""
-    while (left := (moment - datetime.now(UTC)).total_seconds()) > 0.0:
+    while (left := seconds_until(moment)) > 0.0:
         time.sleep(min(left, 60.0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,24 +29,19 @@ class OpenedRun:
     number: int
     path: Path | None = None
 
-    def discard(self) -> None:
-        """Remove the file made for a run that never started."""
-        if self.path is not None and self.record is None:
-            self.path.unlink(missing_ok=True)
-
-    def cannot_resume(self, reason: str, remedy: str | None = None) -> LedgerError:
+    def cannot_resume(self, reason: str, remedy: str = "") -> LedgerError:
         """Return the error that refuses to resume this run, with the ways to continue."""
         run = self.plan_hash.removeprefix("sha256:")[:_SHOWN_DIGITS]
-        delete = f"elete {format_value(str(self.path))} to abandon it (its privacy cost remains spent)"
-        return LedgerError(f"cannot resume run {run}: {reason}. {f'D{delete}' if remedy is None else f'{remedy}, or d{delete}'}")
+        ways = f"{remedy}, or delete" if remedy else "Delete"
+        path = format_value(str(self.path))
+        return LedgerError(f"cannot resume run {run}: {reason}. {ways} {path} to abandon it (its privacy cost remains spent)")
 
 
 def open_run(folder: str | Path | None, plan_hash: str, *, again: bool) -> OpenedRun:
     """Open the ledger of the plan's unfinished run, or of a new run; after a released run, a new one needs ``again``."""
     if folder is None:
         return OpenedRun(plan_hash, Ledger.in_memory(), None, 1)
-    number = 1
-    while True:
+    for number in count(1):
         path = Path(folder).absolute() / f"{_file_prefix(plan_hash)}-{number}.sqlite"
         if not path.exists():
             _check_again(number, path, again=again)
@@ -54,14 +50,15 @@ def open_run(folder: str | Path | None, plan_hash: str, *, again: bool) -> Opene
             record = ledger.run_record()
             if record is None:
                 _check_again(number, path, again=again)
+            elif not record.released and record.plan != plan_hash:
+                raise LedgerError(f"the ledger {format_value(str(path))} belongs to another plan; nothing in it was changed")
             if record is None or not record.released:
-                _check_same_plan(record, plan_hash, path)
                 return OpenedRun(plan_hash, ledger, record, number, path)
         except BaseException:
             ledger.close()
             raise
         ledger.close()
-        number += 1
+    raise AssertionError  # pragma: no cover - the loop never ends
 
 
 def check_folder_unclaimed(folder: str | Path | None, plan_hash: str, out: Path | None) -> None:
@@ -88,8 +85,3 @@ def _check_again(number: int, path: Path, *, again: bool) -> None:
             f"this plan was already run and released (see {format_value(str(path.parent))}). Another run costs as much again: pass "
             "again=True or --again, and the certificate covers all runs together"
         )
-
-
-def _check_same_plan(record: RunRecord | None, plan_hash: str, path: Path) -> None:
-    if record is not None and record.plan != plan_hash:
-        raise LedgerError(f"the ledger {format_value(str(path))} belongs to another plan; nothing in it was changed")

@@ -15,6 +15,7 @@ from privselect.tuning.randomness import Stream, derive_key
 from privselect.tuning.release import to_json_bytes
 from privselect.tuning.scores import NoisyCount
 from privselect.tuning.space import DefineByRunSpace
+from privselect.tuning.trial import TrialSetup
 from privselect.tuning.trial_mechanism import leaks_at_most, mechanism_for
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from privselect.counts import Count
     from privselect.mechanisms import Mechanism
     from privselect.tuning.exports import Export
-    from privselect.tuning.scores import Score
+    from privselect.tuning.scores import HoldoutScorer, Score
     from privselect.tuning.space import Candidate, Space
     from privselect.tuning.trial_mechanism import MechanismOf
 
@@ -75,10 +76,10 @@ class RunSpec:
         """Whether the mechanism of each candidate is checked."""
         return self.mechanism_of is not None or self.mixture_of is not None
 
-    @property
-    def check_in_trial(self) -> Callable[[Candidate], str | None] | None:
-        """The check that a trial makes of a candidate that only it knows."""
-        return self.candidate_fault if self.define_by_run and self.checks_candidates else None
+    def trial_setup(self, data: Any, scorer: HoldoutScorer | None, **limits: Any) -> TrialSetup:
+        """Return what a worker needs to run the trials on this data. A candidate that only the trial knows is checked there."""
+        check = self.candidate_fault if self.define_by_run and self.checks_candidates else None
+        return TrialSetup(self.objective, data, scorer, self.export, define_by_run=self.define_by_run, candidate_fault=check, **limits)
 
     def check_candidate(self, candidate: Candidate) -> None:
         """Stop the run at a candidate that may leak more than declared; a define-by-run candidate is checked in its trial."""

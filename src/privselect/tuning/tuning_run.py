@@ -24,15 +24,15 @@ from privselect.tuning.release import (
     Release,
     check_release_folder,
     check_release_time,
+    seconds_until,
     to_json_bytes,
-    to_monotonic,
     wait_until,
     write_release,
 )
 from privselect.tuning.run_registry import DEFAULT_LEDGER_FOLDER, check_folder_unclaimed, open_run
 from privselect.tuning.runner import RunDraws, Runner, RunnerOptions
 from privselect.tuning.scores import NoisyCount
-from privselect.tuning.trial import TrialSetup, unpack_trial
+from privselect.tuning.trial import unpack_trial
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,8 +44,7 @@ if TYPE_CHECKING:
     from privselect.tuning.ledger import Best
     from privselect.tuning.run_registry import OpenedRun
     from privselect.tuning.run_spec import RunSpec
-
-_CURATOR_WARNING = "curator view: the following lines reveal K. Do not show them to anyone who may see only the release"
+    from privselect.tuning.trial import TrialSetup
 
 
 @dataclass(frozen=True, repr=False)
@@ -73,13 +72,17 @@ class TuningRun:
     def run(self, load: Callable[[], Any] | None) -> Release:
         """Start or resume the run and return its release. ``load`` is called after K is drawn and the candidates are checked."""
         stop_at = self._stop_at()
+        padded_trials = self.spec.count.largest if self.constant_work else None
         opened = open_run(self.ledger, self.spec.digest(), again=self.again)
         try:
             record = self._start(opened) if opened.record is None else self._check_resume(opened, opened.record, load)
             draws = RunDraws(record.secret, record.trials, self.spec.space)
-            self._check_candidates(draws)
+            if self.spec.checks_candidates:
+                for slot in range(padded_trials or draws.trials):
+                    self.spec.check_candidate(draws.candidate(slot))
             setup = self._load_trial_setup(opened, record, load)
-            best = Runner(opened.ledger, draws, self._runner_options(stop_at)).run(setup)
+            options = RunnerOptions(self.engine, padded_trials, self.losses, stop_at, _curator_view() if self.curator else None)
+            best = Runner(opened.ledger, draws, options).run(setup)
             if self.release_at is not None:
                 wait_until(self.release_at)
             with ignore_sigint():
@@ -100,9 +103,14 @@ class TuningRun:
             if self.release_at is not None:
                 check_release_time(self.release_at, self.spec.count, self.engine, self.timeout)
             self.spec.validate_space()
-            certificate = self._certificate(opened)
+            randomness: dict[str, Any] = {} if self.insecure_seed is None else {"randomness": "a seed given by the caller", "insecure": True}
+            run = RunMetadata(spec_hash=opened.plan_hash, runs=opened.number, notes=certificate_notes(self), **randomness)
+            certificate = certify(
+                self.spec.mechanism, self.spec.count, delta=self.delta, epsilon=self.epsilon, declared=self.declared, run=run
+            )
         except BaseException:
-            opened.discard()
+            if opened.path is not None:
+                opened.path.unlink(missing_ok=True)  # made for a run that never started
             raise
         secret = new_secret() if self.insecure_seed is None else seeded_secret(self.insecure_seed, opened.number)
         trials = draw_trial_count(self.spec.count, secret)
@@ -110,11 +118,6 @@ class TuningRun:
         record = RunRecord(opened.plan_hash, certificate.to_json(), target, secret, trials, None, released=False)
         opened.ledger.begin(record)
         return record
-
-    def _certificate(self, opened: OpenedRun) -> Certificate:
-        randomness: dict[str, Any] = {} if self.insecure_seed is None else {"randomness": "a seed given by the caller", "insecure": True}
-        run = RunMetadata(spec_hash=opened.plan_hash, runs=opened.number, notes=certificate_notes(self), **randomness)
-        return certify(self.spec.mechanism, self.spec.count, delta=self.delta, epsilon=self.epsilon, declared=self.declared, run=run)
 
     def _check_resume(self, opened: OpenedRun, record: RunRecord, load: Callable[[], Any] | None) -> RunRecord:
         """Refuse to resume a run under conditions other than those its certificate states."""
@@ -137,11 +140,6 @@ class TuningRun:
             # Again on resume: a run that is in time only because few trials are left would reveal something on K.
             check_release_time(self.release_at, self.spec.count, self.engine, self.timeout)
         return record
-
-    def _check_candidates(self, draws: RunDraws) -> None:
-        if self.spec.checks_candidates and not self.spec.define_by_run:
-            for slot in range(self._padded_trials() or draws.trials):
-                self.spec.check_candidate(draws.candidate(slot))
 
     # -- the data and the trials ----------------------------------------------------------------------------------------------
 
@@ -167,30 +165,13 @@ class TuningRun:
         if record.fingerprint is None:
             # After the split: if the data cannot be split, no trial has run on it, and the run may continue with better data.
             opened.ledger.set_fingerprint(data_fingerprint)
-        return TrialSetup(
-            self.spec.objective,
-            data,
-            scorer,
-            self.spec.export,
-            seed_bits=self.seed_bits,
-            timeout=self.timeout,
-            memory_limit=self.engine.memory_share if self.memory_limit is None else self.memory_limit,
-            define_by_run=self.spec.define_by_run,
-            candidate_fault=self.spec.check_in_trial,
-        )
-
-    def _runner_options(self, stop_at: float | None) -> RunnerOptions:
-        return RunnerOptions(self.engine, self._padded_trials(), self.losses, stop_at, _curator_view() if self.curator else None)
-
-    def _padded_trials(self) -> int | None:
-        """Return the number of trials to run if it is not K."""
-        return self.spec.count.largest if self.constant_work else None
+        memory_limit = self.engine.memory_share if self.memory_limit is None else self.memory_limit
+        return self.spec.trial_setup(data, scorer, seed_bits=self.seed_bits, timeout=self.timeout, memory_limit=memory_limit)
 
     def _stop_at(self) -> float | None:
-        limits = [] if self.release_at is None else [to_monotonic(self.release_at)]
-        if self.deadline is not None:
-            limits.append(time.monotonic() + self.deadline)
-        return min(limits) if limits else None
+        limits = [self.deadline, None if self.release_at is None else seconds_until(self.release_at)]
+        seconds = min((limit for limit in limits if limit is not None), default=None)
+        return None if seconds is None else time.monotonic() + seconds
 
     # -- the release ----------------------------------------------------------------------------------------------------------
 
@@ -230,60 +211,54 @@ def seeded_secret(seed: int, run_number: int) -> bytes:
 
 
 def _curator_view() -> Callable[[int, int], object]:
-    sys.stderr.write(f"warning: {_CURATOR_WARNING}\n")
+    sys.stderr.write("warning: curator view: the following lines reveal K. Do not show them to anyone who may see only the release\n")
     return lambda done, total: sys.stderr.write(f"trial {done} of {total}\n")
 
 
 # -- what the certificate says about the run: what stays visible, and what no theorem covers -----------------------------------
 
-_FALLBACK = "if no trial is drawn or all trials fail, the fallback fixed in the plan is released; which of the two happened stays secret"
-_FAILURES = (
-    "a failed trial counts as one with the worst score; a failure caused by a record (an exception, a time or memory limit) is not covered"
-)
-_LOST_WORKERS = (
-    "a trial that lost its worker is run again with the same randomness, at most {losses} times; giving up the run after that, without "
-    "a release, is not covered"
-)
-_TIME = "the duration of the run is visible to anyone who watches the machine, and reveals something about K"
-_CONSTANT_WORK = "the largest possible number of trials is run, those beyond K are discarded in secret, and their durations stay visible"
-_RELEASE_AT = "the release is made at {moment}, fixed before K was drawn; the load of the machine until then stays visible"
-_NO_LEDGER = "no ledger was kept, so earlier runs of the same plan are not counted here"
 _SHORT_SEEDS = (
     "the trainer takes seeds of {bits} bits, which can be found by search from a released model; the guarantee does not hold against such "
     "a search"
 )
-_DEADLINE = "a run that misses its deadline releases nothing; that more or slower trials make this likelier is not covered"
-_CURATOR = "the number of trials was shown to the curator during the run"
-_CHECKED = "each candidate's mechanism was checked to leak at most the declared one before the data was accessed"
-_CHECKED_IN_TRIAL = "each candidate's mechanism was checked to leak at most the declared one in the trial that drew it"
 _DEFINE_BY_RUN = (
     "the objective defines the search space while it runs; that no name, range or branch of it was computed from private records is "
     "declared by the user, not checked"
 )
-_VIOLATION = "a trial found not to run what was planned stops the run without a release; that a record causes this is not covered"
 
 
 def certificate_notes(run: TuningRun) -> tuple[str, ...]:
     """Return the notes for the certificate of a run; nothing in them depends on what was drawn."""
     spec = run.spec
-    notes = [_FALLBACK, _FAILURES, _LOST_WORKERS.format(losses=run.losses)]
     if run.release_at is not None:
-        notes.append(_RELEASE_AT.format(moment=run.release_at.astimezone(UTC).isoformat()))
+        moment = run.release_at.astimezone(UTC).isoformat()
+        time_note = f"the release is made at {moment}, fixed before K was drawn; the load of the machine until then stays visible"
     elif run.constant_work:
-        notes.append(_CONSTANT_WORK)
+        time_note = "the largest possible number of trials is run, those beyond K are discarded in secret, and their durations stay visible"
     else:
-        notes.append(_TIME)
+        time_note = "the duration of the run is visible to anyone who watches the machine, and reveals something about K"
+    checked = "each candidate's mechanism was checked to leak at most the declared one "
     conditions = {
-        _DEADLINE: run.deadline is not None,
-        _CURATOR: run.curator,
-        _CHECKED: spec.checks_candidates and not spec.define_by_run,
-        _CHECKED_IN_TRIAL: spec.checks_candidates and spec.define_by_run,
+        "a run that misses its deadline releases nothing; that more or slower trials make this likelier is not covered": run.deadline
+        is not None,
+        "the number of trials was shown to the curator during the run": run.curator,
+        checked + ("in the trial that drew it" if spec.define_by_run else "before the data was accessed"): spec.checks_candidates,
         _DEFINE_BY_RUN: spec.define_by_run,
-        _VIOLATION: spec.define_by_run or getattr(spec.objective, "may_violate_plan", False),
+        "a trial found not to run what was planned stops the run without a release; that a record causes this is not covered": (
+            spec.define_by_run or getattr(spec.objective, "may_violate_plan", False)
+        ),
         _SHORT_SEEDS.format(bits=run.seed_bits): run.seed_bits < SECURE_SEED_BITS,
-        _NO_LEDGER: run.ledger is None,
+        "no ledger was kept, so earlier runs of the same plan are not counted here": run.ledger is None,
     }
-    notes += [note for note, holds in conditions.items() if holds]
     # A function that states what a candidate leaks may rest on assumptions, as the objective may.
     own = [note for source in (spec.objective, spec.mixture_of, spec.mechanism_of) for note in getattr(source, "notes", ())]
+    notes = (
+        "if no trial is drawn or all trials fail, the fallback fixed in the plan is released; which of the two happened stays secret",
+        "a failed trial counts as one with the worst score; a failure caused by a record (an exception, a time or memory limit) is not "
+        "covered",
+        f"a trial that lost its worker is run again with the same randomness, at most {run.losses} times; giving up the run after that, "
+        "without a release, is not covered",
+        time_note,
+        *(note for note, holds in conditions.items() if holds),
+    )
     return tuple(dict.fromkeys((*notes, *run.engine.notes, *own)))

@@ -165,7 +165,7 @@ def _joined(x: Floats, y0: Floats, y1: Floats) -> ScoreOrderCut:
 
 
 def _probability_sums(u: Floats, width: Floats, cap: int, smallest: float) -> Floats:
-    """Return ``sum over pieces of (1-u)^k - (1-u-width)^k`` for k from 1 to cap, each term at smallest ``smallest``.
+    """Return ``sum over pieces of (1-u)^k - (1-u-width)^k`` for k from 1 to cap, each term at least ``smallest``.
 
     The form ``(1-u)^k (1 - (1 - width/(1-u))^k)`` keeps the precision of narrow pieces. No mass lies beyond u = 1.
     """
