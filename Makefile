@@ -24,7 +24,7 @@ TEST := $(ONE_THREAD) $(BIN)/pytest -n $(JOBS)
 .DEFAULT_GOAL := help
 .PHONY: help install demo test test-all test-opacus test-diffprivlib test-engines test-web soak lint format bench figures experiments clean
 
-help:  ## show this list
+help:  ## list all targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-16s %s\n", $$1, $$2}' Makefile
 
 install: $(STAMP)  ## create .venv with everything for development
@@ -40,14 +40,14 @@ $(STAMP): pyproject.toml
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
-demo: install  ## the main job: plan a budget, tune a model on real digits in private, certify, verify and report; into demo/
+demo: install  ## the main job, into demo/: plan a budget, tune a model of real digits privately, certify, verify and report
 	$(BIN)/privselect demo
 	$(BIN)/privselect verify demo/certificate.json --plan demo.toml
 
-test: install  ## the tests, in a few minutes
+test: install  ## run the tests, in a few minutes
 	$(TEST)
 
-test-all: install  ## what `make test` leaves out: slow tests, Opacus, diffprivlib, Dask and Ray, the browser, a tenth of the long campaigns
+test-all: install  ## run what `make test` leaves out: slow tests, Opacus, diffprivlib, Dask and Ray, the browser, a tenth of the long campaigns
 	$(TEST) -m slow
 	$(MAKE) test-opacus
 	$(MAKE) test-diffprivlib
@@ -55,7 +55,7 @@ test-all: install  ## what `make test` leaves out: slow tests, Opacus, diffprivl
 	$(MAKE) test-web
 	$(MAKE) soak SOAK=0.1
 
-test-opacus: $(OPACUS_STAMP)  ## against real training runs of Opacus, which this installs
+test-opacus: $(OPACUS_STAMP)  ## run the tests with real Opacus training (installs Opacus)
 	$(TEST) -m opacus
 
 $(OPACUS_STAMP): $(STAMP)
@@ -63,8 +63,8 @@ $(OPACUS_STAMP): $(STAMP)
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[opacus]'
 	@touch $@
 
-# Its models need an older scikit-learn than all else here.
-test-diffprivlib: $(DIFFPRIVLIB_STAMP)  ## with models of diffprivlib, which this installs into an environment of its own
+# diffprivlib needs an older scikit-learn than everything else.
+test-diffprivlib: $(DIFFPRIVLIB_STAMP)  ## run the tests with diffprivlib models (installs a second environment)
 	$(ONE_THREAD) $(DIFFPRIVLIB_BIN)/pytest -m diffprivlib tests/integrations/test_diffprivlib.py tests/test_readme.py
 
 $(DIFFPRIVLIB_STAMP): $(STAMP)
@@ -73,7 +73,7 @@ $(DIFFPRIVLIB_STAMP): $(STAMP)
 	@$(DIFFPRIVLIB_BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[cli,diffprivlib]' 'pytest>=9.0' 'hypothesis>=6.100'
 	@touch $@
 
-test-engines: $(ENGINES_STAMP)  ## on real local clusters of Dask and Ray, which this installs
+test-engines: $(ENGINES_STAMP)  ## run the tests on real local clusters of Dask and Ray (installs both)
 	$(BIN)/pytest -m engines
 
 $(ENGINES_STAMP): $(STAMP)
@@ -81,8 +81,8 @@ $(ENGINES_STAMP): $(STAMP)
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[dask,ray]'
 	@touch $@
 
-# One process: the pages are to be quick, and each test would wait for the other's.
-test-web: $(WEB_STAMP)  ## the planner page and the report in a real Chromium, and the whole API; installs Playwright, axe-core and Schemathesis
+# One process: the tests check response times, so they must not compete.
+test-web: $(WEB_STAMP)  ## test the planner page and the report in Chromium, and fuzz the API (installs Playwright, axe-core and Schemathesis)
 	$(ONE_THREAD) AXE=$(CURDIR)/$(AXE) $(BIN)/pytest -m browser
 
 $(WEB_STAMP): $(STAMP)
@@ -98,10 +98,10 @@ $(BENCH_STAMP): $(STAMP)
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[bench]'
 	@touch $@
 
-soak: install  ## long campaigns; SOAK=0.1 runs a tenth of them
+soak: install  ## run the long campaigns; SOAK=0.1 runs a tenth
 	PRIVSELECT_SOAK=$(SOAK) $(TEST) -m soak
 
-lint: install  ## ruff, the formatter's check and mypy
+lint: install  ## run ruff, the format check and mypy
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
@@ -110,11 +110,14 @@ format: install  ## let ruff rewrite the files
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-bench: $(BENCH_STAMP) $(OPACUS_STAMP) $(WEB_STAMP)  ## speed, memory and tightness against the other accountants
+bench: $(BENCH_STAMP) $(OPACUS_STAMP) $(WEB_STAMP)  ## measure speed, memory and tightness against other accountants
 	$(ONE_THREAD) $(BIN)/python benchmarks/run.py
 
-# What was trained is kept in experiments/, so a run that was stopped goes on from there.
-experiments: $(OPACUS_STAMP)  ## what exact accounting buys, measured again: into docs/experiments with DATA=FOLDER, without it a part into experiments/
+figures: install  ## draw figures 1 to 8 of the paper with the exact bound into figures/ (FIGURE=3 draws one, DATA=FOLDER measures figure 5 again)
+	$(ONE_THREAD) $(BIN)/python -m research.figures $(FIGURE) --out figures $(if $(DATA),--data $(DATA))
+
+# Trained models are kept in experiments/, so an interrupted run continues from there.
+experiments: $(OPACUS_STAMP)  ## measure what exact accounting buys: into docs/experiments with DATA=FOLDER, otherwise a part of it into experiments/
 	@mkdir -p $(OUT)
 	$(ONE_THREAD) $(BIN)/python -m research.experiments.headline --out $(OUT)
 	$(ONE_THREAD) $(BIN)/python -m research.experiments.accuracy --out $(OUT) $(if $(DATA),--data $(DATA))

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 STORED = Path("docs") / "experiments"
 PAGES = (Path("README.md"), STORED / "headline.md", STORED / "accuracy.md")
 _SHOWN = ("exact", "paper", "renyi", "composition", "free", "best_default", "untuned")
-_HEADINGS = ("exact", "paper", "Rényi", "composition", "free", "best default", "random, untuned")
+_HEADINGS = ("exact", "paper", "Rényi", "composition", "free (not private)", "best default", "random, untuned")
 _MANY = 100.0  # numbers of trials from here on are shown as integers
 
 
@@ -65,16 +65,16 @@ def noise_table(rows: Rows) -> str:
         noise[1] = f"**{noise[1]}**"
         more = [f"{float(row[f'exact_trials_at_{name}_noise']) / float(row['mean']):,.0f} times" for name in ("paper", "renyi")]
         body.append([row["epsilon"], f"{int(row['mean']):,}", *noise, *more])
-    heading = ["epsilon", "trials", "no tuning", "**exact**", "paper", "Rényi", "composition"]
-    return _table([*heading, "trials at the paper's noise", "at Rényi's"], body)
+    heading = ["epsilon", "mean of K", "no tuning", "**exact**", "paper", "Rényi", "composition"]
+    return _table([*heading, "trials at the paper's noise", "trials at Rényi's noise"], body)
 
 
 def trials_table(rows: Rows) -> str:
     """Return the numbers of trials at equal noise, in both directions."""
     names = ("exact_trials_at_paper_noise", "exact_trials_at_renyi_noise", "paper_trials_at_exact_noise", "renyi_trials_at_exact_noise")
     body = [[row["epsilon"], f"{int(row['mean']):,}", *(_trials(row[name]) for name in names)] for row in rows]
-    heading = ["epsilon", "trials", "exact, at the paper's noise", "exact, at Rényi's noise"]
-    return _table([*heading, "paper, at our noise", "Rényi, at our noise"], body)
+    heading = ["epsilon", "mean of K", "exact, at the paper's noise", "exact, at Rényi's noise"]
+    return _table([*heading, "paper, at the exact noise", "Rényi, at the exact noise"], body)
 
 
 def accuracy_table(rows: Rows, validation: str) -> str:
@@ -98,7 +98,7 @@ def gains_table(rows: Rows) -> str:
             cells = [_gain(found[regime]) for regime in ("paper", "renyi", "composition", "free")]
             body.append([validation, *_names(setting, epsilon), *cells, share])
     heading = ["validation", "data and model", "records", "epsilon", "over paper", "over Rényi", "over composition", "over free"]
-    return _table([*heading, "untuned beaten"], body)
+    return _table([*heading, "untuned candidates beaten"], body)
 
 
 def laws_table(rows: Rows) -> str:

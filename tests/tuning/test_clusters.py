@@ -56,9 +56,9 @@ class TestDask(Conformance, Workers):
 
 
 def kept():
-    from privselect.tuning.executors import dask
+    from privselect.tuning.executors import cluster_futures
 
-    return len(dask._CACHE._kept)
+    return len(cluster_futures._SETUPS)
 
 
 class TestRay(Conformance, Workers, LosesTrials):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NoReturn
 
@@ -66,9 +67,7 @@ class Certificate(StrictModel):
     @field_validator("issued_at")
     @classmethod
     def _check_time(cls, text: str) -> str:
-        if format_time(parse_time(text)) != text:
-            raise ValueError(f"`issued_at` must be a time such as 2030-01-31T23:59:59Z, got {format_value(text)}")
-        return text
+        return format_time(parse_time(text))
 
     def content(self) -> dict[str, Any]:
         """Return the data that is hashed and signed: every field except the hash and the signature."""
@@ -121,10 +120,11 @@ def read_bytes(path: str | Path) -> bytes:
 
 def parse_time(text: str) -> datetime:
     """Parse a time as certificates write it."""
-    try:
-        return datetime.strptime(text, _TIME).replace(tzinfo=UTC)
-    except ValueError:
-        raise ValueError(f"`issued_at` must be a time such as 2030-01-31T23:59:59Z, got {format_value(text)}") from None
+    with suppress(ValueError):
+        time = datetime.strptime(text, _TIME).replace(tzinfo=UTC)
+        if format_time(time) == text:
+            return time
+    raise ValueError(f"`issued_at` must be a time such as 2030-01-31T23:59:59Z, got {format_value(text)}")
 
 
 def format_time(time: datetime) -> str:
@@ -145,18 +145,13 @@ def _check_version(fields: dict[str, Any]) -> None:
 
 def _missing(given: Any, complete: Any, place: str = "") -> str | None:
     """Return the first field of ``complete`` that is not in ``given``."""
-    if isinstance(complete, dict):
-        for name, value in complete.items():
-            if name not in given:
-                return f"{place}{name}"
-            found = _missing(given[name], value, f"{place}{name}.")
-            if found is not None:
-                return found
-    if isinstance(complete, list):
-        for index, (entry, value) in enumerate(zip(given, complete, strict=True)):
-            found = _missing(entry, value, f"{place}{index}.")
-            if found is not None:
-                return found
+    entries = complete.items() if isinstance(complete, dict) else enumerate(complete) if isinstance(complete, list) else ()
+    for name, value in entries:
+        if isinstance(given, dict) and name not in given:
+            return f"{place}{name}"
+        found = _missing(given[name], value, f"{place}{name}.")
+        if found is not None:
+            return found
     return None
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import Annotated, Any, Literal
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import Field, StringConstraints, field_validator, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from privselect._util.validation import ACCURACY_RANGE, format_value
 from privselect.certificates.canonical import digest
@@ -16,6 +16,9 @@ from privselect.mechanisms.neighbours import ADD_REMOVE
 from privselect.open_spec import OpenSpec
 from privselect.selection.selection import selection_of
 from privselect.text_forms import parse, read_spec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 EpsilonBound = float | Literal["infinite"]  # JSON has no infinity
 BoundValue = float | Literal["infinite", "not covered"]
@@ -45,26 +48,32 @@ class Declared(StrictModel):
         return tuple(description for name, description in _REQUIRED.items() if getattr(self, name) is None)
 
 
+_parse: Callable[[str], Any] = lru_cache(maxsize=64)(parse)  # issuing a certificate and verifying it need the objects many times
+
+
+def _canonical_text(kind: type, requirement: str, text: str) -> str:
+    spec: object = read_spec(_parse(text), kind, requirement)
+    if isinstance(spec, OpenSpec):
+        raise ValueError(f"{requirement}, got the open parameter in {format_value(spec)}")  # noqa: TRY004 - pydantic catches ValueError
+    return str(spec)
+
+
+_MechanismText = Annotated[
+    str, AfterValidator(partial(_canonical_text, Mechanism, "`mechanism` must be a mechanism such as gaussian(sigma=4)"))
+]
+_CountText = Annotated[str, AfterValidator(partial(_canonical_text, Count, "`count` must be a law of K such as geometric(mean=30)"))]
+
+
 class PlanTerms(StrictModel):
     """The plan that a certificate is about: mechanism, law of K, budget and declarations. A plan file has the same fields."""
 
-    mechanism: str = Field(description="The mechanism of one trial as a text form, such as gaussian(sigma=4).")
-    count: str | None = Field(
+    mechanism: _MechanismText = Field(description="The mechanism of one trial as a text form, such as gaussian(sigma=4).")
+    count: _CountText | None = Field(
         default=None, description="The law of K, the number of trials, such as geometric(mean=30); null for one trial."
     )
     epsilon: float = Field(ge=0.0, description="The budget; a certificate never exceeds it.")
     delta: float = Field(gt=0.0, lt=1.0)
     declared: Declared = Declared()
-
-    @field_validator("mechanism")
-    @classmethod
-    def _check_mechanism(cls, text: str) -> str:
-        return str(_read(text, Mechanism, "`mechanism` must be a mechanism such as gaussian(sigma=4)"))
-
-    @field_validator("count")
-    @classmethod
-    def _check_count(cls, text: str | None) -> str | None:
-        return None if text is None else str(_read(text, Count, "`count` must be a law of K such as geometric(mean=30)"))
 
     @property
     def selection(self) -> Mechanism:
@@ -105,23 +114,17 @@ class EpsilonInterval(StrictModel):
     upper: EpsilonBound
 
     @model_validator(mode="after")
-    def _check_order(self) -> EpsilonInterval:
-        if self.upper != "infinite":
-            _check_interval(self.lower, self.upper)
+    def _check_order(self) -> Self:
+        if self.lower is not None and not isinstance(self.upper, str) and self.lower > self.upper:
+            raise ValueError(f"an interval needs lower <= upper, got {self.lower} and {self.upper}")
         return self
 
 
-class TotalEpsilon(StrictModel):
+class TotalEpsilon(EpsilonInterval):
     """The certified claim: (upper, delta)-DP. The worst mechanism with this description needs at least ``lower``."""
 
-    lower: float | None = Field(ge=0.0, description="Null if no lower bound is proved.")
     upper: float = Field(ge=0.0)
     delta: float = Field(gt=0.0, lt=1.0)
-
-    @model_validator(mode="after")
-    def _check_order(self) -> TotalEpsilon:
-        _check_interval(self.lower, self.upper)
-        return self
 
 
 class ProfilePoint(StrictModel):
@@ -199,21 +202,3 @@ def describe_noisy_count(noise: Mechanism) -> str:
 def with_score_declaration(declared: Declared, description: str) -> Declared:
     """Return the declarations with a description of the score, unless the user has given one."""
     return declared if declared.score is not None else Declared(**{**declared.model_dump(), "score": description})
-
-
-@lru_cache(maxsize=64)
-def _parse(text: str) -> Any:
-    """Parse a text form once: issuing a certificate and verifying it need the objects many times."""
-    return parse(text)
-
-
-def _read(text: str, kind: type, requirement: str) -> object:
-    spec: object = read_spec(_parse(text), kind, requirement)
-    if isinstance(spec, OpenSpec):
-        raise ValueError(f"{requirement}, got the open parameter in {format_value(spec)}")  # noqa: TRY004 - pydantic catches ValueError
-    return spec
-
-
-def _check_interval(lower: float | None, upper: float) -> None:
-    if lower is not None and lower > upper:
-        raise ValueError(f"an interval needs lower <= upper, got {lower} and {upper}")

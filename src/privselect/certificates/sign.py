@@ -90,16 +90,12 @@ def _read_key(path: str | Path) -> Ed25519PrivateKey:
     try:
         with Path(path).open("rb") as file:
             key = load_pem_private_key(file.read(_LARGEST_KEY_FILE), password=None)
+        if isinstance(key, Ed25519PrivateKey):
+            return key
+        reason: str | None = "another type of key"
     except (OSError, ValueError, TypeError, UnsupportedAlgorithm) as error:
         reason = error.strerror if isinstance(error, OSError) else "not an unencrypted private key in PEM"
-        raise ParameterError(
-            f"`key-file` must be an Ed25519 key made by `privselect sign --new-key`, got {format_value(str(path))} ({reason})"
-        ) from None
-    if not isinstance(key, Ed25519PrivateKey):
-        raise ParameterError(
-            f"`key-file` must be an Ed25519 key made by `privselect sign --new-key`, got {format_value(str(path))} (another type of key)"
-        )
-    return key
+    raise ParameterError(f"`key-file` must be an Ed25519 key made by `privselect sign --new-key`, got {format_value(str(path))} ({reason})")
 
 
 def _public(key: Ed25519PrivateKey) -> str:

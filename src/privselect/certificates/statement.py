@@ -56,7 +56,7 @@ def derived_fields(
     """Return every field that follows from the given ones."""
     composed = compose_runs(plan.selection, run)
     return {
-        "statement": write_statement(plan, total, base, composed.neighbours, run),
+        "statement": " ".join(_sentences(plan, total, base, composed.neighbours, run)),
         "draft": bool(plan.declared.missing),
         "plan_hash": plan.digest(),
         "neighbours": composed.neighbours,
@@ -65,11 +65,6 @@ def derived_fields(
         "released": _released(plan.selection, run),
         "withheld": _WITHHELD_BY_SELECTION if contains_selection(composed) else _WITHHELD_BY_MECHANISM,
     }
-
-
-def write_statement(plan: PlanTerms, total: TotalEpsilon, base: EpsilonInterval, neighbours: str, run: RunMetadata | None) -> str:
-    """Return the claim, its assumptions and the declarations in one paragraph."""
-    return " ".join(_sentences(plan, total, base, neighbours, run))
 
 
 def contains_selection(mechanism: Mechanism) -> bool:
@@ -87,6 +82,7 @@ def assumptions(mechanism: Mechanism) -> Iterator[str]:
 
 
 def _sentences(plan: PlanTerms, total: TotalEpsilon, base: EpsilonInterval, neighbours: str, run: RunMetadata | None) -> Iterator[str]:
+    """Yield the claim, its assumptions and the declarations."""
     declared, selection = plan.declared, plan.selection
     runs, selects = 1 if run is None else run.runs, contains_selection(selection)
     if declared.missing:
@@ -95,9 +91,10 @@ def _sentences(plan: PlanTerms, total: TotalEpsilon, base: EpsilonInterval, neig
         yield f"INSECURE: others may know the randomness ({_quoted(run.randomness)}), so release nothing based on this certificate."
     yield "This certificate covers a plan, not a run of it." if run is None else f"This certificate covers {_runs(runs)} of a plan."
     yield f"Unit of privacy: {_declared(declared.unit)}. Two data sets are neighbours if {_RELATIONS[neighbours]}."
+    one_trial = f"; one trial alone has epsilon = {_format_upper(base)} at this delta" if isinstance(selection, Selection) else ""
     yield (
         f"{_action(plan, runs)} is (epsilon, delta)-differentially private with epsilon = {format_digits_up(total.upper)} "
-        f"and delta = {write_value(total.delta)}{_one_trial(selection, base)}."
+        f"and delta = {write_value(total.delta)}{one_trial}."
     )
     yield f"The claim holds for {_runs(runs)} on the same data under these assumptions:"
     if isinstance(selection, Selection):
@@ -129,10 +126,8 @@ def _action(plan: PlanTerms, runs: int) -> str:
     )
 
 
-def _one_trial(selection: Mechanism, base: EpsilonInterval) -> str:
-    if not isinstance(selection, Selection):
-        return ""
-    return f"; one trial alone has epsilon = {format_digits_up(base.upper) if base.upper != 'infinite' else 'infinity'} at this delta"
+def _format_upper(base: EpsilonInterval) -> str:
+    return format_digits_up(base.upper) if base.upper != "infinite" else "infinity"
 
 
 def _runs(runs: int) -> str:
@@ -154,9 +149,8 @@ def _released(mechanism: Mechanism, run: RunMetadata | None) -> str:
         if mechanism.count.probability_of_zero() > 0.0:
             released += ", or a fixed symbol if no trial is drawn"
     else:
-        released = "the output of the mechanism" + (
-            ", with only the winner of each selection in it" if contains_selection(mechanism) else ""
-        )
+        inner = ", with only the winner of each selection in it" if contains_selection(mechanism) else ""
+        released = f"the output of the mechanism{inner}"
     return released if run is None or run.runs == 1 else f"for each of {run.runs} runs: {released}"
 
 

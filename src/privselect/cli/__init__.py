@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn
 
 from privselect.cli.output import EXIT_FAILED, EXIT_REFUSED
@@ -85,23 +86,7 @@ def _refuse_repeated(words: list[str]) -> None:
 def _app() -> typer.Typer:
     import typer
 
-    from privselect.cli.adjust import adjust
-    from privselect.cli.audit import audit
-    from privselect.cli.certify import certify
-    from privselect.cli.compare import compare
-    from privselect.cli.delta import delta
-    from privselect.cli.demo import demo
-    from privselect.cli.design import design
-    from privselect.cli.epsilon import epsilon
-    from privselect.cli.noisy_max import noisy_max
     from privselect.cli.options import global_options
-    from privselect.cli.plan import plan
-    from privselect.cli.report import report
-    from privselect.cli.schema import schema
-    from privselect.cli.serve import serve
-    from privselect.cli.sign import sign
-    from privselect.cli.tune import tune
-    from privselect.cli.verify import verify
 
     # Plain help and plain errors: rich takes longer to load than the rest of the command line.
     app = typer.Typer(
@@ -113,9 +98,10 @@ def _app() -> typer.Typer:
     )
 
     app.callback()(global_options)
-    calculate = (epsilon, delta, compare, noisy_max)
-    budget = (plan, adjust, design)
-    certificates = (certify, verify, sign, report, schema)
-    for command in (demo, *calculate, *budget, tune, audit, *certificates, serve):
-        app.command()(command)
+    calculate = ("epsilon", "delta", "compare", "noisy_max")
+    budget = ("plan", "adjust", "design")
+    certificates = ("certify", "verify", "sign", "report", "schema")
+    # Each command is the function of this name in the module of the same name.
+    for name in ("demo", *calculate, *budget, "tune", "audit", *certificates, "serve"):
+        app.command()(getattr(import_module(f"privselect.cli.{name}"), name))
     return app

@@ -3,37 +3,29 @@
 from functools import partial
 from typing import Annotated, Any
 
-from privselect.cli.options import DeltaOption, JsonOption, parse_count, parse_fraction, parse_fractions, text_option
+from privselect.cli.options import DeltaOption, JsonOption, RequiredCount, option, parse_fractions
 from privselect.cli.output import print_json, print_table, spinner
 
 
-def _option(name: str, metavar: str, help_text: str, *, several: bool = False) -> Any:
-    parser = parse_fractions if several else parse_fraction
-    return text_option(name, metavar, partial(parser, name.replace("-", "_")), help_text)
+def _numbers(name: str, metavar: str, help_text: str) -> Any:
+    """Make an option for an exact number, or for several if ``metavar`` has commas."""
+    return option(name, metavar, help_text, partial(parse_fractions, name.replace("-", "_"), several="," in metavar))
 
 
-NoiseOption = Annotated[
-    Any, _option("noise-multipliers", "S,S,...", "The noise multiplier of each candidate, such as 2,3,4.", several=True)
-]
-RateOption = Annotated[Any, _option("sampling-probability", "Q", "The sampling probability of every candidate, in (0, 1].")]
-LawOption = Annotated[Any, text_option("count", "C", parse_count, "The law of K, the number of trials, such as geometric(mean=300).")]
-TotalOption = Annotated[Any, _option("epsilon", "E", "The budget of the whole selection.")]
-BaseOption = Annotated[
-    Any, _option("epsilon-base", "E", "The budget of one candidate, as in cor:adjust of the paper, instead of --epsilon.")
-]
-ProbabilitiesOption = Annotated[
-    Any,
-    _option("probabilities", "P,P,...", "The probability of each candidate, such as 1/2,1/4,1/4. Default: uniform.", several=True),
-]
-SharesOption = Annotated[
-    Any, _option("shares", "W,W,...", "The relative share of delta that each candidate spends. Default: equal.", several=True)
-]
+NoiseOption = Annotated[Any, _numbers("noise-multipliers", "S,S,...", "The noise multiplier of each candidate, such as 2,3,4.")]
+RateOption = Annotated[Any, _numbers("sampling-probability", "Q", "The sampling probability of every candidate, in (0, 1].")]
+TotalOption = Annotated[Any, _numbers("epsilon", "E", "The budget of the whole selection.")]
+_BASE = "The budget of one candidate, as in cor:adjust of the paper, instead of --epsilon."
+BaseOption = Annotated[Any, _numbers("epsilon-base", "E", _BASE)]
+_PROBABILITIES = "The probability of each candidate, such as 1/2,1/4,1/4. Default: uniform."
+ProbabilitiesOption = Annotated[Any, _numbers("probabilities", "P,P,...", _PROBABILITIES)]
+SharesOption = Annotated[Any, _numbers("shares", "W,W,...", "The relative share of delta that each candidate spends. Default: equal.")]
 
 
 def adjust(
     noise_multipliers: NoiseOption,
     sampling_probability: RateOption,
-    count: LawOption,
+    count: RequiredCount,
     delta: DeltaOption,
     epsilon: TotalOption = None,
     epsilon_base: BaseOption = None,

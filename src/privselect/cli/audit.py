@@ -4,18 +4,12 @@ from typing import Annotated
 
 import typer
 
-from privselect.cli.options import JsonOption
+from privselect.cli.options import JsonOption, option
 from privselect.cli.output import EXIT_FAILED, print_json, print_table, spinner
 
-SelectionsOption = Annotated[int, typer.Option("--selections", metavar="N", help="The total number of selections, at least 6000.")]
-FaultOption = Annotated[
-    str | None,
-    typer.Option(
-        "--fault",
-        metavar="F",
-        help="Audit a deliberately broken runner, which must be rejected: redrawn, capped, deadline or without-replacement.",
-    ),
-]
+SelectionsOption = Annotated[int, option("selections", "N", "The total number of selections, at least 6000.")]
+_FAULT = "Audit a deliberately broken runner, which must be rejected: redrawn, capped, deadline or without-replacement."
+FaultOption = Annotated[str | None, option("fault", "F", _FAULT)]
 
 
 def audit(selections: SelectionsOption = 30_000, fault: FaultOption = None, json: JsonOption = False) -> None:

@@ -5,43 +5,32 @@ from typing import Annotated, Any
 
 import typer
 
-from privselect._util.atomic_files import check_output_file
 from privselect._util.validation import NON_NEGATIVE
 from privselect.cli.options import (
     AccuracyOption,
     CountOption,
+    MechanismOption,
     OptionalDelta,
     PlanArgument,
     number_option,
-    parse_mechanism,
+    option,
+    output_option,
     read_solved_plan,
-    text_option,
 )
 from privselect.cli.output import spinner
 from privselect.errors import ParameterError
 
-MechanismOption = Annotated[Any, text_option("mechanism", "M", parse_mechanism, "The mechanism of one trial, such as gaussian(sigma=4).")]
-BudgetOption = Annotated[
-    float | None,
-    number_option("epsilon", "E", NON_NEGATIVE, "The budget. A plan that costs more gets no certificate. Default: the cost of the plan."),
-]
-UnitOption = Annotated[str | None, typer.Option("--unit", metavar="TEXT", help='The protected unit, such as "one person".')]
-TrustModelOption = Annotated[
-    str | None,
-    typer.Option("--trust-model", metavar="TEXT", help='The trust model, such as "central: the curator sees the data".'),
-]
+_BUDGET = "The budget. A plan that costs more gets no certificate. Default: the cost of the plan."
+BudgetOption = Annotated[float | None, number_option("epsilon", "E", NON_NEGATIVE, _BUDGET)]
+UnitOption = Annotated[str | None, option("unit", "TEXT", 'The protected unit, such as "one person".')]
+TrustModelOption = Annotated[str | None, option("trust-model", "TEXT", 'The trust model, such as "central: the curator sees the data".')]
 RecordsPublicOption = Annotated[
     bool | None,
     typer.Option("--records-public/--records-private", help="Declare whether the number of records is public.", show_default=False),
 ]
-ScoreOption = Annotated[str | None, typer.Option("--score", metavar="TEXT", help="How the score is kept private.")]
-NotCoveredOption = Annotated[
-    list[str] | None,
-    typer.Option("--not-covered", metavar="TEXT", help="An access to the data that is not covered. May be repeated."),
-]
-OutOption = Annotated[
-    Path | None, typer.Option("--out", metavar="FILE", help="Write the certificate into this file. Default: print its JSON.")
-]
+ScoreOption = Annotated[str | None, option("score", "TEXT", "How the score is kept private.")]
+NotCoveredOption = Annotated[list[str] | None, option("not-covered", "TEXT", "An access to the data that is not covered. May be repeated.")]
+OutOption = Annotated[Path | None, output_option("Write the certificate into this file. Default: print its JSON.")]
 
 
 def certify(
@@ -60,16 +49,8 @@ def certify(
 ) -> None:
     """Issue a certificate for a plan. The command `privselect verify` checks it."""
     terms = {"mechanism": mechanism, "delta": delta, "count": count, "epsilon": epsilon}
-    declarations: dict[str, Any] = {
-        "unit": unit,
-        "trust_model": trust_model,
-        "records_public": records_public,
-        "score": score,
-        "not_covered": tuple(not_covered or ()),
-    }
-    if out is not None:
-        check_output_file("out", out)  # before the work begins
-
+    declarations: dict[str, Any] = {"unit": unit, "trust_model": trust_model, "records_public": records_public, "score": score}
+    declarations["not_covered"] = tuple(not_covered or ())
     from privselect.certificates.certify import certify as issue
     from privselect.certificates.model import Declared
 

@@ -31,12 +31,9 @@ def compare(
 
     selection = selection_of(mechanism, count)
     if plot is not None:
-        from privselect._util.plotting import check_plot_file
         from privselect.selection.plots import check_axis
 
-        # Before the work begins: a plot that cannot be drawn is refused.
-        check_plot_file(plot)
-        axis = check_axis(selection, over)
+        axis = check_axis(selection, over)  # before the work begins
     comparison = compare_bounds(selection, delta=delta)
     if plot is not None:
         with plot_errors(plot):

@@ -12,15 +12,8 @@ def delta(mechanism: MechanismOption, epsilon: EpsilonOption, count: CountOption
     one_trial = mechanism.delta_at(epsilon=epsilon)
     interval = one_trial if count is None else selection_of(mechanism, count).delta_at(epsilon=epsilon)
     if json:
-        print_json(
-            {
-                "epsilon": epsilon,
-                "delta": interval.as_dict(),
-                "mechanism": str(mechanism),
-                "count": None if count is None else str(count),
-                "base_delta": one_trial.as_dict(),
-            }
-        )
+        terms = {"mechanism": str(mechanism), "count": None if count is None else str(count)}
+        print_json({"epsilon": epsilon, "delta": interval.as_dict(), **terms, "base_delta": one_trial.as_dict()})
         return
     label = f"delta at epsilon {write_value(epsilon)}"
     print_intervals({label: interval} if count is None else {label: interval, "one trial alone": one_trial})

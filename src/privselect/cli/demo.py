@@ -4,18 +4,14 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from privselect.cli.options import option
 from privselect.cli.output import DIGITS, spinner
 from privselect.cli.tune import print_release, report_interrupt, run_plan
 
 if TYPE_CHECKING:
     from privselect.certificates.certificate import Certificate
 
-OutFolder = Annotated[
-    Path, typer.Option("--out", metavar="DIR", help="The folder of the release. DIR.toml is the plan and DIR.ledger the ledger.")
-]
-
+OutFolder = Annotated[Path, option("out", "DIR", "The folder of the release. DIR.toml is the plan and DIR.ledger the ledger.")]
 _PLOTS = {"bounds.png": "mean", "bounds-over-delta.png": "delta"}
 
 

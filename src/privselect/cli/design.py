@@ -22,11 +22,6 @@ def design(
     plot: PlotOption = None,
 ) -> None:
     """Find the best law of K within a budget. The best law has the highest probability of a good trial."""
-    if plot is not None:
-        from privselect._util.plotting import check_plot_file
-
-        check_plot_file(plot)  # before the work begins
-
     from privselect.planning.design.design import design as find_law
 
     with spinner("designing the law of K"):

@@ -17,16 +17,10 @@ def epsilon(
     interval = selection.epsilon_at(delta=delta, accuracy=accuracy)
     one_trial = interval if count is None else mechanism.epsilon_at(delta=delta)
     if json:
-        print_json(
-            {
-                "delta": delta,
-                "epsilon": interval.as_dict(),
-                "mechanism": str(mechanism),
-                "count": None if count is None else str(count),
-                "base_epsilon": one_trial.as_dict(),
-                "selection_gap": selection.selection_gap(delta=delta) if hasattr(selection, "selection_gap") else None,
-            }
-        )
+        terms = {"mechanism": str(mechanism), "count": None if count is None else str(count)}
+        gap = selection.selection_gap(delta=delta) if hasattr(selection, "selection_gap") else None
+        base = one_trial.as_dict()
+        print_json({"delta": delta, "epsilon": interval.as_dict(), **terms, "base_epsilon": base, "selection_gap": gap})
         return
     digits = DIGITS if accuracy is None else max(DIGITS, 1 + math.ceil(-math.log10(accuracy)))
     label = f"epsilon at delta {write_value(delta)}"

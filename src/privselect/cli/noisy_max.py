@@ -4,10 +4,10 @@ from typing import Annotated, Any
 
 import typer
 
-from privselect.cli.options import DeltaOption, JsonOption, PlotOption, integer_option, parse_noise, text_option
+from privselect.cli.options import DeltaOption, JsonOption, PlotOption, integer_option, option, parse_noise
 from privselect.cli.output import plot_errors, print_intervals, print_json, print_table, spinner
 
-NoiseOption = Annotated[Any, text_option("noise", "N", parse_noise, "The noise on each score, such as gaussian(sigma=4).")]
+NoiseOption = Annotated[Any, option("noise", "N", "The noise on each score, such as gaussian(sigma=4).", parse_noise)]
 ScoresOption = Annotated[int, integer_option("m", "M", "The number of scores.")]
 RoundsOption = Annotated[int, integer_option("rounds", "R", "The number of released winners, each from its own scores.")]
 ChangesOption = Annotated[int | None, integer_option("changes", "C", "The number of scores that one record can change. Default: all.")]
@@ -26,15 +26,11 @@ def noisy_max(
 ) -> None:
     """Compute epsilon of a noisy maximum. Only the index of the largest noisy score is released."""
     from privselect.noisy_max import NoisyMax
-    from privselect.noisy_max.plots import bounds_table
+    from privselect.noisy_max.plots import bounds_table, draw_bounds
     from privselect.text_forms import write_value
 
     mechanism = NoisyMax(noise, m=m, rounds=rounds, changes=changes, monotone=monotone)
     if plot is not None:
-        from privselect._util.plotting import check_plot_file
-        from privselect.noisy_max.plots import draw_bounds
-
-        check_plot_file(plot)  # before the work begins
         with plot_errors(plot), spinner("drawing"):
             draw_bounds(mechanism, delta=delta, path=plot)
     interval, bounds = mechanism.epsilon_at(delta), mechanism.bounds(delta)

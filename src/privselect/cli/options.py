@@ -2,52 +2,52 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from privselect._util.atomic_files import check_output_file
+from privselect._util.plotting import check_plot_file
 from privselect._util.validation import ACCURACY_RANGE, OPEN_UNIT, REAL, Range, format_value, integer_range
 from privselect.errors import ParameterError, TextFormError
 from privselect.text_forms import parse, parse_number, parse_parameter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from fractions import Fraction
 
-    from privselect.counts import Count
-    from privselect.mechanisms import Mechanism
-    from privselect.noisy_max import Noise
     from privselect.planning.plan_file import PlanFile
 
 
-def parse_mechanism(text: str) -> Mechanism:
+def parse_mechanism(text: str) -> Any:
     """Parse a mechanism without open parameters."""
     from privselect.planning.open_problem import read_mechanism
 
-    return cast("Mechanism", _refuse_open(read_mechanism(text)))
+    return _refuse_open(read_mechanism(text))
 
 
-def parse_count(text: str) -> Count:
+def parse_count(text: str) -> Any:
     """Parse a law of K without open parameters."""
     from privselect.planning.open_problem import read_count
 
-    return cast("Count", _refuse_open(read_count(text)))
+    return _refuse_open(read_count(text))
 
 
-def parse_noise(text: str) -> Mechanism | Noise:
+def parse_noise(text: str) -> Any:
     """Parse any text form without open parameters. NoisyMax checks that it is noise."""
-    return cast("Mechanism | Noise", _refuse_open(parse(text)))
+    return _refuse_open(parse(text))
 
 
-def parse_fraction(name: str, text: str) -> Fraction:
-    """Parse one exact number."""
-    return _fractions(name, [text], text, "a number")[0]
-
-
-def parse_fractions(name: str, text: str) -> tuple[Fraction, ...]:
-    """Parse exact numbers separated by commas."""
-    return _fractions(name, text.split(","), text, "numbers separated by commas")
+def parse_fractions(name: str, text: str, *, several: bool) -> Any:
+    """Parse an exact number, or ``several`` of them separated by commas."""
+    try:
+        numbers = [parse_number(part) for part in (text.split(",") if several else [text])]
+    except TextFormError:
+        numbers = [None]
+    if None in numbers:
+        raise ParameterError(f"`{name}` must be {'numbers separated by commas' if several else 'a number'}, got {format_value(text)}")
+    return tuple(numbers) if several else numbers[0]
 
 
 def read_solved_plan(file: Path) -> PlanFile:
@@ -67,7 +67,7 @@ def plan_file_hash(text: str) -> str:
     return read_solved_plan(Path(text)).terms().digest()
 
 
-def _refuse_open(spec: object) -> object:
+def _refuse_open(spec: Any) -> Any:
     from privselect.open_spec import OpenSpec
 
     if isinstance(spec, OpenSpec):
@@ -75,25 +75,15 @@ def _refuse_open(spec: object) -> object:
     return spec
 
 
-def _fractions(name: str, parts: list[str], text: str, requirement: str) -> tuple[Fraction, ...]:
-    try:
-        numbers = [parse_number(part) for part in parts]
-    except TextFormError:
-        numbers = [None]
-    if None in numbers:
-        raise ParameterError(f"`{name}` must be {requirement}, got {format_value(text)}")
-    return cast("tuple[Fraction, ...]", tuple(numbers))
-
-
-def text_option(name: str, metavar: str, parser: Callable[[str], Any], help_text: str) -> Any:
-    """Make an option whose text ``parser`` turns into a value."""
+def option(name: str, metavar: str, help_text: str, parser: Callable[[str], Any] | None = None) -> Any:
+    """Make an option, whose text ``parser`` turns into a value."""
     return typer.Option(f"--{name}", metavar=metavar, parser=parser, help=help_text)
 
 
 def number_option(name: str, metavar: str, allowed: Range, help_text: str) -> Any:
     """Make an option for a number in ``allowed``."""
     parameter = name.replace("-", "_")
-    return text_option(name, metavar, lambda text: parse_parameter(parameter, str(text), allowed), help_text)  # a default is a number
+    return option(name, metavar, help_text, lambda text: parse_parameter(parameter, str(text), allowed))  # a default is a number
 
 
 def integer_option(name: str, metavar: str, help_text: str) -> Any:
@@ -101,12 +91,15 @@ def integer_option(name: str, metavar: str, help_text: str) -> Any:
     return number_option(name, metavar, integer_range(1), help_text)
 
 
-_MECHANISM = text_option("mechanism", "M", parse_mechanism, "The mechanism of one trial, such as gaussian(sigma=4).")
-MechanismOption = Annotated[Any, _MECHANISM]
-CountOption = Annotated[
-    Any,
-    text_option("count", "C", parse_count, "The law of K, the number of trials, such as geometric(mean=300). Default: one trial."),
-]
+def output_option(help_text: str, *suffixes: str) -> Any:
+    """Make ``--out`` for a file, which is checked before the work begins."""
+    return option("out", "FILE", help_text, partial(check_output_file, "out", suffixes=suffixes))
+
+
+MechanismOption = Annotated[Any, option("mechanism", "M", "The mechanism of one trial, such as gaussian(sigma=4).", parse_mechanism)]
+_COUNT = "The law of K, the number of trials, such as geometric(mean=300)."
+CountOption = Annotated[Any, option("count", "C", f"{_COUNT} Default: one trial.", parse_count)]
+RequiredCount = Annotated[Any, option("count", "C", _COUNT, parse_count)]
 _DELTA = number_option("delta", "D", OPEN_UNIT, "A probability in (0, 1).")
 DeltaOption = Annotated[float, _DELTA]
 OptionalDelta = Annotated[float | None, _DELTA]
@@ -122,9 +115,9 @@ AccuracyOption = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON. null means an infinite or unproven bound.")]
 PlanArgument = Annotated[Path | None, typer.Argument(metavar="PLAN", help="A plan file, instead of the options.", show_default=False)]
-PlotOption = Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw the result into a .png, .pdf or .svg file.")]
-KeyOption = Annotated[str | None, typer.Option("--key", metavar="K", help="The public key that must have signed the certificate.")]
-AgreedPlan = Annotated[Any, text_option("plan", "FILE", plan_file_hash, "The agreed plan file. A certificate of another plan is refused.")]
+PlotOption = Annotated[Path | None, option("plot", "FILE", "Draw the result into a .png, .pdf or .svg file.", check_plot_file)]
+KeyOption = Annotated[str | None, option("key", "K", "The public key that must have signed the certificate.")]
+AgreedPlan = Annotated[Any, option("plan", "FILE", "The agreed plan file. A certificate of another plan is refused.", plan_file_hash)]
 
 
 def _show_version(requested: bool) -> None:

@@ -3,22 +3,17 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from privselect._util.validation import POSITIVE
-from privselect.cli.options import JsonOption, OptionalDelta, PlanArgument, number_option
+from privselect.cli.options import JsonOption, OptionalDelta, PlanArgument, number_option, option, output_option
 from privselect.cli.output import print_json, spinner
 from privselect.errors import ParameterError
 
-OpenMechanism = Annotated[
-    str | None, typer.Option("--mechanism", metavar="M", help="The mechanism of one trial, such as gaussian(sigma=?) or gaussian(sigma=4).")
-]
-OpenCount = Annotated[
-    str | None,
-    typer.Option("--count", metavar="C", help="The law of K, such as geometric(mean=30) or geometric(mean=?). Default: one trial."),
-]
+_MECHANISM = "The mechanism of one trial, such as gaussian(sigma=?) or gaussian(sigma=4)."
+OpenMechanism = Annotated[str | None, option("mechanism", "M", _MECHANISM)]
+_COUNT = "The law of K, such as geometric(mean=30) or geometric(mean=?). Default: one trial."
+OpenCount = Annotated[str | None, option("count", "C", _COUNT)]
 Budget = Annotated[float | None, number_option("epsilon", "E", POSITIVE, "The budget of the whole release, above 0.")]
-OutFile = Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write the plan into this .toml file.")]
+OutFile = Annotated[Path | None, output_option("Write the plan into this .toml file.", ".toml")]
 
 
 def plan(
@@ -31,15 +26,10 @@ def plan(
     out: OutFile = None,
 ) -> None:
     """Solve for the one number written as ? that meets a budget."""
-    given = [
-        name for name, value in (("mechanism", mechanism), ("epsilon", epsilon), ("delta", delta), ("count", count)) if value is not None
-    ]
+    terms = {"mechanism": mechanism, "epsilon": epsilon, "delta": delta, "count": count}
+    given = [name for name, value in terms.items() if value is not None]
     if file is not None and given:
         raise ParameterError(f"a plan needs either a file or options, got {str(file)!r} and --{given[0]}")
-    if out is not None:
-        from privselect._util.atomic_files import check_output_file
-
-        check_output_file("out", out, (".toml",))  # before the work begins
 
     from privselect.planning.plan import plan as solve
     from privselect.planning.plan_file import read_plan, write_plan

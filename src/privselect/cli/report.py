@@ -5,18 +5,14 @@ from typing import Annotated
 
 import typer
 
-from privselect.cli.options import AgreedPlan, KeyOption
+from privselect.cli.options import AgreedPlan, KeyOption, option
 from privselect.cli.output import EXIT_FAILED, spinner
 
 SourceArgument = Annotated[
     Path, typer.Argument(metavar="RUN_OR_CERTIFICATE", help="A release folder or a certificate file.", show_default=False)
 ]
-OutOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--out", metavar="FILE", help="The HTML file. Default: report.html in the folder, or the name of the certificate with .html."
-    ),
-]
+_OUT = "The HTML file. Default: report.html in the folder, or the name of the certificate with .html."
+OutOption = Annotated[Path | None, option("out", "FILE", _OUT)]
 
 
 def report(source: SourceArgument, out: OutOption = None, plan: AgreedPlan = None, key: KeyOption = None) -> None:

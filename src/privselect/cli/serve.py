@@ -7,12 +7,10 @@ from typing import Annotated
 import typer
 
 from privselect._util.validation import integer_range
-from privselect.cli.options import number_option
+from privselect.cli.options import number_option, option
 
 PortOption = Annotated[int, number_option("port", "P", integer_range(0, 65_535), "The port. 0 takes any free port.")]
-HostOption = Annotated[
-    str, typer.Option("--host", metavar="H", help="The address to listen on. The default accepts local connections only.")
-]
+HostOption = Annotated[str, option("host", "H", "The address to listen on. The default accepts local connections only.")]
 OpenOption = Annotated[bool, typer.Option("--open", help="Open the page in the browser.")]
 
 

@@ -6,15 +6,14 @@ from typing import Annotated
 import typer
 
 from privselect._util.atomic_files import check_output_file
+from privselect.cli.options import option
 from privselect.cli.output import EXIT_FAILED
 from privselect.errors import ParameterError
 
 CertificateFile = Annotated[Path | None, typer.Argument(metavar="FILE", help="The certificate to sign.")]
-KeyFile = Annotated[Path | None, typer.Option("--key-file", metavar="PEM", help="The private key to sign with.")]
-NewKey = Annotated[Path | None, typer.Option("--new-key", metavar="PEM", help="Create a private key in this new file and sign with it.")]
-OutOption = Annotated[
-    Path | None, typer.Option("--out", metavar="FILE", help="The file of the signed certificate. Default: replace the certificate.")
-]
+KeyFile = Annotated[Path | None, option("key-file", "PEM", "The private key to sign with.")]
+NewKey = Annotated[Path | None, option("new-key", "PEM", "Create a private key in this new file and sign with it.")]
+OutOption = Annotated[Path | None, option("out", "FILE", "The file of the signed certificate. Default: replace the certificate.")]
 
 
 def sign(file: CertificateFile = None, key_file: KeyFile = None, new_key: NewKey = None, out: OutOption = None) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from privselect.cli.options import JsonOption, read_solved_plan
+from privselect.cli.options import JsonOption, option, read_solved_plan
 from privselect.cli.output import EXIT_FAILED, EXIT_INTERRUPTED, format_interval, print_json, spinner
 from privselect.errors import ParameterError, PrivselectError
 
@@ -22,27 +22,17 @@ if TYPE_CHECKING:
     from privselect.tuning.release import Release
 
 PlanArgument = Annotated[Path, typer.Argument(metavar="PLAN", help="A plan file with the tables [space] and [tune].", show_default=False)]
-OutFolder = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="The new folder for the release. Default: `out` of the plan.")]
-LedgerFolder = Annotated[
-    Path | None, typer.Option("--ledger", metavar="DIR", help="The private folder of ledgers. Default: .privselect next to the plan.")
-]
-ExecutorOption = Annotated[
-    str | None, typer.Option("--executor", metavar="NAME", help="serial, processes, dask or ray. Default: `executor` of the plan.")
-]
-WorkersOption = Annotated[
-    int | None,
-    typer.Option("--workers", metavar="N", help="The number of trials that run at the same time. Default: `workers` of the plan."),
-]
-AgainOption = Annotated[
-    bool, typer.Option("--again", help="Run a plan again that was already released. The certificate covers all its runs together.")
-]
-DryRunOption = Annotated[
-    bool, typer.Option("--dry-run", help="Run three trials on synthetic data and show everything. Private data is not used.")
-]
+OutFolder = Annotated[Path | None, option("out", "DIR", "The new folder for the release. Default: `out` of the plan.")]
+LedgerFolder = Annotated[Path | None, option("ledger", "DIR", "The private folder of ledgers. Default: .privselect next to the plan.")]
+ExecutorOption = Annotated[str | None, option("executor", "NAME", "serial, processes, dask or ray. Default: `executor` of the plan.")]
+_WORKERS = "The number of trials that run at the same time. Default: `workers` of the plan."
+WorkersOption = Annotated[int | None, option("workers", "N", _WORKERS)]
+_AGAIN = "Run a plan again that was already released. The certificate covers all its runs together."
+AgainOption = Annotated[bool, typer.Option("--again", help=_AGAIN)]
+_DRY_RUN = "Run three trials on synthetic data and show everything. Private data is not used."
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help=_DRY_RUN)]
 CuratorOption = Annotated[bool, typer.Option("--curator", help="Show progress, which reveals K. Only for the curator of the data.")]
-SeedOption = Annotated[
-    int | None, typer.Option("--insecure-seed", metavar="N", help="Use a seed, for tests. The certificate is marked as insecure.")
-]
+SeedOption = Annotated[int | None, option("insecure-seed", "N", "Use a seed, for tests. The certificate is marked as insecure.")]
 
 
 def tune(
@@ -63,13 +53,8 @@ def tune(
     """
     if dry_run and json:
         raise ParameterError("--json prints a release and cannot be combined with --dry-run, which releases nothing")
-    options: dict[str, Any] = {
-        "out": None if out is None else str(out),
-        "ledger": None if ledger is None else str(ledger),
-        "executor": executor,
-        "workers": workers,
-        "insecure_seed": insecure_seed,
-    }
+    options: dict[str, Any] = {"executor": executor, "workers": workers, "insecure_seed": insecure_seed}
+    options |= {name: None if path is None else str(path) for name, path in (("out", out), ("ledger", ledger))}
 
     from privselect.tuning.plan_loader import importable_folder, load_run
     from privselect.tuning.run_registry import DEFAULT_LEDGER_FOLDER
@@ -163,16 +148,8 @@ def print_release(release: "Release", plan: Path, *, as_json: bool) -> None:
     files = sorted(str(file) for file in out.iterdir())
     certificate = next(file for file in files if file.endswith("certificate.json"))
     if as_json:
-        print_json(
-            {
-                "fallback": release.is_fallback,
-                "candidate": release.candidate,
-                "score": release.score,
-                "epsilon": {"lower": total.lower, "upper": total.upper},
-                "delta": total.delta,
-                "files": files,
-            }
-        )
+        values = {"fallback": release.is_fallback, "candidate": release.candidate, "score": release.score}
+        print_json({**values, "epsilon": {"lower": total.lower, "upper": total.upper}, "delta": total.delta, "files": files})
         return
     if release.candidate is None:
         print("released   the fallback: no trial was drawn or all trials failed; which of the two stays secret")

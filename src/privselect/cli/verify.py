@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from privselect.cli.options import AgreedPlan, JsonOption, KeyOption
+from privselect.cli.options import AgreedPlan, JsonOption, KeyOption, option
 from privselect.cli.output import EXIT_FAILED, print_json, spinner
 from privselect.errors import ParameterError
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from privselect.certificates.verify import VerificationResult
 
 CertificateFile = Annotated[Path, typer.Argument(metavar="FILE", help="The certificate.")]
-PlanHash = Annotated[str | None, typer.Option("--plan-hash", metavar="H", help="The hash of the agreed plan, instead of --plan.")]
+PlanHash = Annotated[str | None, option("plan-hash", "H", "The hash of the agreed plan, instead of --plan.")]
 
 
 def verify(

@@ -17,7 +17,7 @@ from privselect.selection.compare import composed_epsilon, composition_runs, pap
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from privselect.planning.open_problem import OpenProblem, SearchRange
+    from privselect.planning.open_problem import OpenProblem
 
 SELECTION_BASELINES = ("paper", "renyi", "composition")
 NOISY_MAX_BASELINES = ("paper", "renyi", "full_release")
@@ -32,9 +32,11 @@ def solve_baselines(
     notes: dict[str, str] = {}
     # A mechanism that changes from step to step has to be composed at each step; a fixed one is composed once.
     accuracy = _TOLERANCE if isinstance(problem.mechanism, OpenSpec) else ACCURACY
-    for name in _names(problem, value):
-        bound = _bound(problem, name, delta, accuracy)
-        range_ = _search_range(problem, name, search.search_range)
+    names = NOISY_MAX_BASELINES if problem.count is None else SELECTION_BASELINES
+    for name in names if problem.count is not None or isinstance(problem.selection(value), NoisyMax) else ():
+        bound, range_ = _bound(problem, name, delta, accuracy), search.search_range
+        if name == "composition" and problem.unknown.parameter == "mean":
+            range_ = dataclasses.replace(range_, integer=True, safest=max(range_.safest, 1))  # a number of runs
         other = BudgetSearch(bound, range_, search.budget, accuracy, _TOLERANCE, exact_integers=False)
         try:
             found[name] = other.solve(_start(problem, name, search, value), search.elasticity)
@@ -47,18 +49,6 @@ def solve_baselines(
         except ParameterError as error:
             found[name], notes[name] = None, f"no solution: {error}"
     return found, notes
-
-
-def _names(problem: OpenProblem, value: float) -> tuple[str, ...]:
-    if problem.count is not None:
-        return SELECTION_BASELINES
-    return NOISY_MAX_BASELINES if isinstance(problem.selection(value), NoisyMax) else ()
-
-
-def _search_range(problem: OpenProblem, name: str, search_range: SearchRange) -> SearchRange:
-    if name == "composition" and problem.unknown.parameter == "mean":
-        return dataclasses.replace(search_range, integer=True, safest=max(search_range.safest, 1))  # a number of runs
-    return search_range
 
 
 def _start(problem: OpenProblem, name: str, search: BudgetSearch, value: float) -> float:

@@ -101,22 +101,18 @@ class OpenProblem:
     count: Count | OpenSpec | None
     unknown: OpenParameter
 
-    def parts(self, value: float) -> tuple[Mechanism, Count | None]:
-        """Return the mechanism and the law of K with ``value`` for the open parameter."""
+    def parts(self, value: float | None) -> tuple[Mechanism, Count | None]:
+        """Return the mechanism and the law of K with ``value`` for the open parameter (None: its default, such as no cap)."""
         return _filled(self.mechanism, value), _filled(self.count, value)
 
-    def selection(self, value: float) -> Mechanism:
+    def selection(self, value: float | None) -> Mechanism:
         """Return the selection (or the mechanism, without a law of K) with ``value`` for the open parameter."""
         return selection_of(*self.parts(value))
-
-    def parts_at_default(self) -> tuple[Mechanism, Count | None]:
-        """Return the mechanism and the law of K with the open parameter at its default, such as no cap."""
-        return _without_unknowns(self.mechanism), _without_unknowns(self.count)
 
     def search_range(self) -> SearchRange:
         """Return the values that the parameter's own range and the other parameters allow."""
         initial = _initial_range(self.unknown)
-        start = next((value for value in (initial.start, initial.safest, initial.riskiest) if self._is_allowed(value)), None)
+        start = next((value for value in (initial.start, initial.safest, initial.riskiest) if self.is_allowed(value)), None)
         if start is None:
             self.parts(initial.start)  # raises the error: another parameter is out of its range
             start = initial.start
@@ -126,14 +122,15 @@ class OpenProblem:
     def _allowed_end(self, initial: SearchRange, start: float, end: float) -> float:
         """Return ``end`` if it is allowed, else the allowed value nearest to it, by bisection from ``start``."""
         inside, outside = initial.to_log(start), initial.to_log(end)
-        if self._is_allowed(end):
+        if self.is_allowed(end):
             return end
         while abs(outside - inside) > _FINEST:
             middle = 0.5 * (inside + outside)
-            inside, outside = (middle, outside) if self._is_allowed(initial.from_log(middle)) else (inside, middle)
+            inside, outside = (middle, outside) if self.is_allowed(initial.from_log(middle)) else (inside, middle)
         return initial.from_log(inside)
 
-    def _is_allowed(self, value: float) -> bool:
+    def is_allowed(self, value: float) -> bool:
+        """Return whether the mechanism or the law of K accepts this value."""
         try:
             self.parts(value)
         except ParameterError:
@@ -201,12 +198,10 @@ def read_count(given: object) -> Count | OpenSpec:
     return read_spec(given, Count, "`count` must be a law of K such as geometric(mean=30)")  # type: ignore[type-abstract]
 
 
-def _filled(part: Any, value: float) -> Any:
-    return part.fill(value) if isinstance(part, OpenSpec) else part
-
-
-def _without_unknowns(part: Any) -> Any:
-    return part.without_unknowns() if isinstance(part, OpenSpec) else part
+def _filled(part: Any, value: float | None) -> Any:
+    if not isinstance(part, OpenSpec):
+        return part
+    return part.without_unknowns() if value is None else part.fill(value)
 
 
 def _initial_range(unknown: OpenParameter) -> SearchRange:

@@ -171,7 +171,7 @@ def _scan_caps(task: _Task) -> Plan:
     problem = task.problem
     smallest, top = _cap_range(problem)
     ranges = feasible_ranges(task.meets_budget, smallest, top)
-    unbounded = bool(ranges) and ranges[-1][1] == top and _certified(selection_of(*problem.parts_at_default()), task.delta) <= task.epsilon
+    unbounded = bool(ranges) and ranges[-1][1] == top and _certified(problem.selection(None), task.delta) <= task.epsilon
     feasible: tuple[tuple[int, int | None], ...] = (*ranges[:-1], (ranges[-1][0], None)) if unbounded else ranges
     if not feasible:
         restricted = dataclasses.replace(task, search_range=dataclasses.replace(task.search_range, safest=smallest))
@@ -186,12 +186,4 @@ def _cap_range(problem: OpenProblem) -> tuple[int, int]:
     """Return the smallest cap that the law of K allows, and one that K almost never exceeds."""
     uncapped = cast("Count", problem.unknown.owner.without_unknowns())
     top = min(max(uncapped.quantile(1.0 - _NEVER_CAPPED), 1), LARGEST_COUNT)
-
-    def is_allowed(cap: int) -> bool:
-        try:
-            problem.parts(cap)
-        except ParameterError:
-            return False
-        return True
-
-    return smallest_integer_where(is_allowed, 0, top), top
+    return smallest_integer_where(problem.is_allowed, 0, top), top

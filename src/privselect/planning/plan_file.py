@@ -51,19 +51,10 @@ class NoisyCountTable(StrictModel):
     """A score on private records: the number of correct predictions on a hold-out, plus noise."""
 
     correct: Name
-    sigma: float
+    sigma: Annotated[float, AfterValidator(lambda sigma: noise_of_count(sigma).sigma)]
     holdout: Name | None = None
     fraction: str | float | None = None  # text such as "1/5" is exact
     ids: Line | None = None  # the name of a column, or module:function
-
-    @field_validator("sigma")
-    @classmethod
-    def _check_sigma(cls, sigma: float) -> float:
-        return noise_of_count(sigma).sigma
-
-    def description(self) -> str:
-        """Return the description of the score in a certificate."""
-        return describe_noisy_count(noise_of_count(self.sigma))
 
 
 class TuneTable(StrictModel):
@@ -114,24 +105,14 @@ class TuneTable(StrictModel):
 
     def score_description(self) -> str:
         """Return the description of the score in a certificate."""
-        return SCORE_KINDS[self.score] if isinstance(self.score, str) else self.score.description()
+        return SCORE_KINDS[self.score] if isinstance(self.score, str) else describe_noisy_count(noise_of_count(self.score.sigma))
 
 
 class ProblemTable(StrictModel):
     """The text forms that the plan was solved from, with the open parameter written as ``?``."""
 
-    mechanism: str
-    count: str | None = None
-
-    @field_validator("mechanism")
-    @classmethod
-    def _read_mechanism(cls, text: str) -> str:
-        return str(read_mechanism(text))
-
-    @field_validator("count")
-    @classmethod
-    def _read_count(cls, text: str | None) -> str | None:
-        return None if text is None else str(read_count(text))
+    mechanism: Annotated[str, AfterValidator(lambda text: str(read_mechanism(text)))]
+    count: Annotated[str, AfterValidator(lambda text: str(read_count(text)))] | None = None
 
 
 class PlanFile(StrictModel):
@@ -177,10 +158,9 @@ def read_plan(path: str | Path) -> PlanFile:
     except (ValueError, RecursionError) as error:  # includes integers of thousands of digits
         raise ParameterError(f"a plan must be TOML, got {shown} ({error})") from None
     version = fields.get("version", VERSION)
-    if type(version) is not int or version < 1:
-        raise ParameterError(f"`version` of a plan must be {VERSION}, got {format_value(version)}")
-    if version > VERSION:
-        raise ParameterError(f"`version` of a plan must be {VERSION}, got {format_value(version)}: a later privselect has written it")
+    if type(version) is not int or version != VERSION:
+        later = ": a later privselect has written it" if type(version) is int and version > VERSION else ""
+        raise ParameterError(f"`version` of a plan must be {VERSION}, got {format_value(version)}{later}")
     return PlanFile(**fields)
 
 

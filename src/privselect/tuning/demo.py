@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from privselect.errors import MissingExtraError, ParameterError
 from privselect.mechanisms import DPSGD, Disjoint, Mechanism
 from privselect.tuning import softmax_dpsgd
 from privselect.tuning.plan_ids import plan_id
-from privselect.tuning.scores import keyed_split
+from privselect.tuning.scores import keyed_split, select_records
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,7 +39,6 @@ _SYNTHETIC_SEED = 20_260_101  # fixed and public, because synthetic data is not 
 
 def demo_plan(out: Path) -> dict[str, Any]:
     """Return the demo's plan with its noise left open, as fields of a plan file."""
-    here = __name__
     return {
         "version": 1,
         "mechanism": f"disjoint(dpsgd(noise_multiplier=?, sampling_probability=1/5, steps=200), discrete_gaussian(sigma={_SIGMA:g}))",
@@ -54,10 +53,10 @@ def demo_plan(out: Path) -> dict[str, Any]:
         },
         "space": {"learning_rate": {"log_uniform": [0.03, 30.0]}, "clip": {"log_uniform": [0.03, 3.0]}},
         "tune": {
-            "objective": f"{here}:DigitsTrial",
-            "data": f"{here}:private",
-            "synthetic": f"{here}:synthetic",
-            "score": {"correct": f"{here}:correct", "sigma": _SIGMA, "fraction": "1/5", "ids": "ids"},
+            "objective": f"{__name__}:DigitsTrial",
+            "data": f"{__name__}:private",
+            "synthetic": f"{__name__}:synthetic",
+            "score": {"correct": f"{__name__}:correct", "sigma": _SIGMA, "fraction": "1/5", "ids": "ids"},
             "export": "arrays",
             "out": str(out),
             "ledger": str(out.with_name(f"{out.name}.ledger")),
@@ -71,6 +70,7 @@ class DigitsTrial:
     """The objective. It trains with the numbers of the plan's mechanism, so what is run is what is accounted for."""
 
     trainer: softmax_dpsgd.SoftmaxDPSGD
+    notes: ClassVar[tuple[str, ...]] = softmax_dpsgd.NOTES
 
     @classmethod
     def for_mechanism(cls, mechanism: Mechanism) -> DigitsTrial:
@@ -78,20 +78,14 @@ class DigitsTrial:
         parts = mechanism.parts if isinstance(mechanism, Disjoint) else (mechanism,)
         for part in parts:
             if isinstance(part, DPSGD):
-                return cls(
-                    softmax_dpsgd.SoftmaxDPSGD(part.noise_multiplier, part.sampling_probability, part.steps, RECORDS, CLASSES, FEATURES)
-                )
+                settings = (part.noise_multiplier, part.sampling_probability, part.steps)
+                return cls(softmax_dpsgd.SoftmaxDPSGD(*settings, RECORDS, CLASSES, FEATURES))
         raise ParameterError(f"`mechanism` must contain a dpsgd(...) for this trial, got {format_value(str(mechanism))}")
 
     @property
     def mechanism(self) -> DPSGD:
         """What one training leaks."""
         return self.trainer.mechanism
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """The trainer's notes for the certificate."""
-        return self.trainer.notes
 
     def __call__(self, candidate: Candidate, data: dict[str, Any], randomness: Randomness) -> tuple[None, dict[str, Any]]:
         """Train a model. The score is None because it is counted on the hold-out later."""
@@ -137,11 +131,6 @@ class DigitRecords:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def select(self, mask: NDArray[np.bool_]) -> DigitRecords:
-        """Return the records marked by the mask, in their order."""
-        ids = tuple(record for record, keep in zip(self.ids, mask, strict=True) if keep)
-        return DigitRecords(self.features[mask], self.labels[mask], ids)
-
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class DigitSplit:
@@ -176,9 +165,10 @@ def synthetic_digits() -> DigitSplit:
 
 
 def _split(kind: str, pixels: NDArray[np.float64], labels: NDArray[np.int64]) -> DigitSplit:
-    records = DigitRecords(pixels / _PIXEL_LEVELS, labels, tuple(f"{kind}-{index}" for index in range(len(labels))))
-    test = keyed_split(records.ids, _TEST_SHARE, _TEST_KEY)
-    return DigitSplit(records.select(~test), records.select(test))
+    ids = tuple(f"{kind}-{index}" for index in range(len(labels)))
+    test = keyed_split(ids, _TEST_SHARE, _TEST_KEY)
+    private, public = (DigitRecords(*select_records((pixels / _PIXEL_LEVELS, labels, ids), mask)) for mask in (~test, test))
+    return DigitSplit(private, public)
 
 
 def _as_columns(records: DigitRecords) -> dict[str, Any]:

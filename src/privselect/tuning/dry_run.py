@@ -5,7 +5,6 @@ Nothing is hidden: the output of a trial is shown, and its errors come with thei
 
 from __future__ import annotations
 
-import secrets
 import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from privselect.errors import ParameterError, PrivselectError
 from privselect.tuning.isolation import suppress_output
 from privselect.tuning.plan_violation import PlanViolation
-from privselect.tuning.randomness import SECRET_BYTES
+from privselect.tuning.randomness import new_secret
 from privselect.tuning.runner import RunDraws
 from privselect.tuning.scores import NoisyCount
 from privselect.tuning.trial import unpack_trial
@@ -22,10 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from privselect.tuning.space import Candidate
-    from privselect.tuning.trial import TrialSetup
     from privselect.tuning.tuning_run import TuningRun
-
-TRIALS = 3
 
 
 @dataclass(frozen=True)
@@ -39,13 +35,15 @@ class DryRunTrial:
     reproducible: bool | None  # whether the same randomness gave the same outcome again; None if not checked
 
 
-def dry_run(run: TuningRun, synthetic: Callable[[], Any], trials: int = TRIALS) -> Iterator[DryRunTrial]:
+def dry_run(run: TuningRun, synthetic: Callable[[], Any], trials: int = 3) -> Iterator[DryRunTrial]:
     """Yield the trials one by one, run in this process. Errors are raised unchanged."""
     spec = run.spec
     spec.validate_space()
-    draws = RunDraws(secrets.token_bytes(SECRET_BYTES), trials, spec.space)
-    setup = _trial_setup(run, synthetic())
-    export = setup.export
+    draws = RunDraws(new_secret(), trials, spec.space)
+    data, score, export = synthetic(), spec.score, spec.export
+    if isinstance(score, NoisyCount) and score.fraction is None:
+        score = replace(score, holdout=data)  # the real one is private
+    setup = spec.trial_setup(data, score, seed_bits=run.seed_bits)
     for slot in range(trials):
         candidate = draws.candidate(slot)
         spec.check_candidate(candidate)
@@ -75,12 +73,3 @@ def run_synthetic_trial(run: TuningRun, synthetic: Callable[[], Any]) -> None:
             f"the trial on synthetic data failed with {type(error).__name__} before any private data was accessed; "
             "`privselect tune --dry-run` shows more"
         ) from error
-
-
-def _trial_setup(run: TuningRun, data: Any) -> TrialSetup:
-    """Return the setup of a real run, with the synthetic data in place of a separate hold-out, which is private."""
-    spec, scorer = run.spec, None
-    if isinstance(spec.score, NoisyCount):
-        score = spec.score if spec.score.fraction is not None else replace(spec.score, holdout=data)
-        data, scorer = score.split(data, spec.holdout_key())
-    return spec.trial_setup(data, scorer, seed_bits=run.seed_bits)

@@ -7,6 +7,7 @@ import re
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from privselect._util.validation import format_value
@@ -34,10 +35,15 @@ def read_export(given: str | Callable[[Any], bytes] | None) -> Export | None:
     if given == "arrays":
         return Export("arrays", "model.npz", arrays_to_bytes, arrays_from_bytes)
     if given == "safetensors":
-        _safetensors()
-        return Export("safetensors", "model.safetensors", _to_safetensors, _from_safetensors)
+        try:
+            import safetensors.numpy as library
+        except ModuleNotFoundError:
+            raise MissingExtraError(
+                "export to safetensors needs safetensors; install it with: pip install 'privselect[safetensors]'"
+            ) from None
+        return Export("safetensors", "model.safetensors", lambda artifact: bytes(library.save(_check_arrays(artifact))), library.load)
     if callable(given):
-        return Export(name_in_plan(given), "model.bin", _UserExport(given), bytes)
+        return Export(name_in_plan(given), "model.bin", partial(_call_user_export, given), bytes)
     raise ParameterError(f"`export` must be one of {', '.join(EXPORT_KINDS)}, or a function that returns bytes, got {format_value(given)}")
 
 
@@ -71,40 +77,19 @@ def _check_arrays(artifact: Any) -> dict[str, Any]:
     for name in artifact:
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise ParameterError(f"an artifact of arrays must have names such as weights or layers.0.bias, got {format_value(name)}")
-    arrays = {name: np.asarray(_to_numpy(artifact[name]), order="C") for name in sorted(artifact)}
-    for name, array in arrays.items():
+    arrays = {}
+    for name in sorted(artifact):
+        value = artifact[name]
+        if hasattr(value, "detach") and hasattr(value, "cpu"):
+            value = value.detach().cpu().numpy()  # a torch tensor, even if it is still part of a graph
+        arrays[name] = array = np.asarray(value, order="C")
         if array.dtype.kind not in "biufcSU":
             raise ParameterError(f"an artifact of arrays must hold numbers or text, got {name} of type {array.dtype}")
     return arrays
 
 
-def _to_numpy(value: Any) -> Any:
-    """Convert a torch tensor to an array, even if it is still part of a graph."""
-    return value.detach().cpu().numpy() if hasattr(value, "detach") and hasattr(value, "cpu") else value
-
-
-@dataclass(frozen=True)
-class _UserExport:
-    function: Callable[[Any], bytes]
-
-    def __call__(self, artifact: Any) -> bytes:
-        content = self.function(artifact)
-        if not isinstance(content, bytes):
-            raise ParameterError(f"`export` must return bytes, got a {type(content).__name__}")
-        return content
-
-
-def _safetensors() -> Any:
-    try:
-        import safetensors.numpy
-    except ModuleNotFoundError:
-        raise MissingExtraError("export to safetensors needs safetensors; install it with: pip install 'privselect[safetensors]'") from None
-    return safetensors.numpy
-
-
-def _to_safetensors(artifact: Any) -> bytes:
-    return bytes(_safetensors().save(_check_arrays(artifact)))
-
-
-def _from_safetensors(content: bytes) -> Any:
-    return _safetensors().load(content)
+def _call_user_export(function: Callable[[Any], bytes], artifact: Any) -> bytes:
+    content = function(artifact)
+    if not isinstance(content, bytes):
+        raise ParameterError(f"`export` must return bytes, got a {type(content).__name__}")
+    return content

@@ -8,7 +8,7 @@ import pickle
 from collections.abc import Mapping
 from hashlib import blake2b
 from pathlib import PurePath
-from types import CodeType, FunctionType, MethodType
+from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -41,13 +41,12 @@ def _feed(state: Any, value: Any) -> None:
         raise ParameterError("`data` must be the data itself, got the path of a file, which could change unnoticed")
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-        _feed_all(
-            state, type(value).__qualname__, [{**fields, **getattr(value, "__dict__", {})}]
-        )  # includes attributes that are not fields
+        attributes = getattr(value, "__dict__", {})  # includes those that are not fields
+        _feed_all(state, type(value).__qualname__, [{**fields, **attributes}])
     elif hasattr(value, "detach") and hasattr(value, "view"):  # a torch tensor
         _feed_tensor(state, value.detach().cpu().contiguous())
     else:
-        _feed_bytes(state, "pickle", _pickled(value))
+        _feed_pickle(state, value)
 
 
 def _feed_array(state: Any, array: Any) -> None:
@@ -64,6 +63,16 @@ def _feed_tensor(state: Any, tensor: Any) -> None:
 
     _feed_bytes(state, "tensor", f"{tensor.dtype}{tuple(tensor.shape)}".encode())
     state.update(tensor.reshape(-1).view(torch.uint8).numpy().tobytes() if tensor.numel() else b"")
+
+
+def _feed_pickle(state: Any, value: Any) -> None:
+    try:
+        content = pickle.dumps(value, protocol=5)
+    except Exception:  # noqa: BLE001 - for any reason
+        raise ParameterError(
+            f"`data` must consist of arrays, numbers, text, tables, lists of these, or picklable objects, got a {type(value).__name__}"
+        ) from None
+    _feed_bytes(state, "pickle", content)
 
 
 def _feed_all(state: Any, kind: str, values: Any) -> None:
@@ -93,28 +102,19 @@ def objective_content(objective: Any, enclosing: tuple[Any, ...] = ()) -> Any:
     if isinstance(objective, MethodType):
         return ["method", objective_content(objective.__func__, enclosing), _fixed_content(objective.__self__, enclosing)]
     if isinstance(objective, FunctionType):
-        held = [cell.cell_contents for cell in objective.__closure__ or () if _has_contents(cell)]
+        bound = [cell for cell in objective.__closure__ or () if cell != CellType()]  # an empty cell is a name that is not bound yet
+        held = [cell.cell_contents for cell in bound]
         given = [*(objective.__defaults__ or ()), *(objective.__kwdefaults__ or {}).items()]
         return ["function", _code_content(objective.__code__), [_fixed_content(value, enclosing) for value in [*held, *given]]]
     return ["object", _fixed_content(objective, enclosing)]
 
 
-def _code_content(code: CodeType) -> list[Any]:
-    return [code.co_code, list(code.co_names), [_constant_content(constant) for constant in code.co_consts]]
-
-
-def _constant_content(constant: Any) -> Any:
-    if isinstance(constant, CodeType):
-        return _code_content(constant)
+def _code_content(code: Any) -> Any:
+    """Return what distinguishes code, or a constant in it."""
+    if isinstance(code, CodeType):
+        return [code.co_code, list(code.co_names), [_code_content(constant) for constant in code.co_consts]]
     # The order of a set differs between processes.
-    return sorted(map(repr, constant)) if isinstance(constant, frozenset) else repr(constant)
-
-
-def _has_contents(cell: Any) -> bool:
-    try:
-        return cell.cell_contents is not cell
-    except ValueError:  # a name that is not bound yet
-        return False
+    return sorted(map(repr, code)) if isinstance(code, frozenset) else repr(code)
 
 
 def _fixed_content(value: Any, enclosing: tuple[Any, ...]) -> Any:
@@ -130,12 +130,3 @@ def _fixed_content(value: Any, enclosing: tuple[Any, ...]) -> Any:
     if dataclasses.is_dataclass(value) and getattr(type(value), "__dataclass_params__").frozen:  # noqa: B009 - mypy does not know it
         content += [_fixed_content(getattr(value, field.name), enclosing) for field in dataclasses.fields(value)]
     return content
-
-
-def _pickled(value: Any) -> bytes:
-    try:
-        return pickle.dumps(value, protocol=5)
-    except Exception:  # noqa: BLE001 - for any reason
-        raise ParameterError(
-            f"`data` must consist of arrays, numbers, text, tables, lists of these, or picklable objects, got a {type(value).__name__}"
-        ) from None

@@ -55,15 +55,19 @@ def load_run(file: PlanFile, **options: Any) -> LoadedRun:
     engine = read_engine(given.pop("executor"), given.pop("workers", None))
     if "out" not in given:
         raise ParameterError("a run needs a folder for its release, `out` in [tune] or --out, got none")
+    objective = import_function("objective", tune.objective)
+    if hasattr(objective, "for_mechanism"):
+        objective = objective.for_mechanism(parse(file.mechanism))
     run = configure_run(
-        _objective(tune, file.mechanism),
+        objective,
         _space(space),
         mechanism=file.mechanism,
         count=count,
         score=tune.score if isinstance(tune.score, str) else _noisy_count(tune.score),
         delta=file.delta,
         epsilon=file.epsilon,
-        fallback=_fallback(tune),
+        # A fallback from a function without arguments cannot depend on the data either.
+        fallback=call_function("fallback", tune.fallback) if isinstance(tune.fallback, str) else tune.fallback,
         export=_export(tune),
         declared=file.declared,
         engine=engine,
@@ -74,25 +78,18 @@ def load_run(file: PlanFile, **options: Any) -> LoadedRun:
     return LoadedRun(run, import_loader("data", tune.data), synthetic)
 
 
-def _objective(tune: TuneTable, mechanism: str) -> Callable[..., Any]:
-    """Return the function, or the objective that ``for_mechanism`` makes for the plan's mechanism."""
-    named = import_function("objective", tune.objective)
-    make = getattr(named, "for_mechanism", None)
-    return named if make is None else make(parse(mechanism))
-
-
 def _space(fields: dict[str, Any]) -> Space:
     if isinstance(fields.get("function"), str):
         if len(fields) > 1:
             raise ParameterError("`function` of the space must be its only entry, got hyperparameters too")
-        return Space(import_function("space.function", _check_import_name("space.function", fields["function"])))
+        return Space(import_function("space.function", fields["function"]))
     return Space({name: read_distribution(name, distribution) for name, distribution in fields.items()})
 
 
 def _noisy_count(fields: NoisyCountTable) -> NoisyCount:
     ids: Any = fields.ids
     if ids is not None and ":" in ids:
-        ids = import_loader("score.ids", _check_import_name("score.ids", ids))
+        ids = import_loader("score.ids", ids)
     return NoisyCount(
         correct=import_function("score.correct", fields.correct),
         sigma=fields.sigma,
@@ -107,12 +104,7 @@ def _export(tune: TuneTable) -> Any:
         return tune.export
     if ":" not in tune.export:
         raise ParameterError(f"`export` must be one of {', '.join(EXPORT_KINDS)}, or module:function, got {format_value(tune.export)}")
-    return import_function("export", _check_import_name("export", tune.export))
-
-
-def _fallback(tune: TuneTable) -> Any:
-    """Return the plan's fallback, or that of a function without arguments. Neither can depend on the data."""
-    return call_function("fallback", tune.fallback) if isinstance(tune.fallback, str) else tune.fallback
+    return import_function("export", tune.export)
 
 
 # -- functions named as module:function ----------------------------------------------------------------------------------------
@@ -133,6 +125,8 @@ def importable_folder(folder: Path) -> Iterator[None]:
 
 def import_function(key: str, name: str) -> Callable[..., Any]:
     """Return the function named ``module:function``. The cause of a failed import is kept for a dry run to show."""
+    if not IMPORT_NAME.fullmatch(name):
+        raise ParameterError(f"`{key}` must be a name such as module:function, got {format_value(name)}")
     module, _, attribute = name.partition(":")
     try:
         found: Any = importlib.import_module(module)
@@ -179,12 +173,6 @@ def call_function(key: str, name: str) -> Any:
         raise
     except BaseException as error:
         raise _function_failed(key, name, error) from error
-
-
-def _check_import_name(key: str, text: str) -> str:
-    if not IMPORT_NAME.fullmatch(text):
-        raise ParameterError(f"`{key}` must be a name such as module:function, got {format_value(text)}")
-    return text
 
 
 def _function_failed(key: str, name: str, error: BaseException) -> ParameterError:

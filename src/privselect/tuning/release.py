@@ -106,7 +106,9 @@ def write_release(out: Path, files: dict[str, bytes], certificate: Certificate) 
 
     Every file and the folder get the time of the certificate, which was made before K was drawn.
     """
-    if _has_files(out, files):
+    # After a kill just after the files were written, the folder holds exactly these.
+    same_names = out.is_dir() and {path.name for path in out.iterdir()} == set(files)
+    if same_names and all((out / name).read_bytes() == content for name, content in files.items()):
         return
     part = _partial_folder(out, certificate.hash[-8:])  # the same name each time, so a killed run leaves no second one
     try:
@@ -143,11 +145,6 @@ def set_release_time(out: Path, *names: str) -> None:
 
 def _partial_folder(out: Path, mark: str) -> Path:
     return out.with_name(f".{out.name}.{mark}.part")
-
-
-def _has_files(out: Path, files: dict[str, bytes]) -> bool:
-    """Return whether the folder holds exactly these files, as after a kill just after they were written."""
-    return out.is_dir() and {path.name: path.read_bytes() for path in out.iterdir()} == files
 
 
 # -- a release at a fixed time, which then reveals nothing about K -------------------------------------------------------------

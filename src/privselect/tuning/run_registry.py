@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 DEFAULT_LEDGER_FOLDER = ".privselect"
 _NAME_DIGITS = 24  # hex digits of the plan's hash in the name of a ledger
-_SHOWN_DIGITS = 8  # and in a message
 
 
 @dataclass(frozen=True, repr=False)
@@ -31,7 +30,7 @@ class OpenedRun:
 
     def cannot_resume(self, reason: str, remedy: str = "") -> LedgerError:
         """Return the error that refuses to resume this run, with the ways to continue."""
-        run = self.plan_hash.removeprefix("sha256:")[:_SHOWN_DIGITS]
+        run = self.plan_hash.removeprefix("sha256:")[:8]
         ways = f"{remedy}, or delete" if remedy else "Delete"
         path = format_value(str(self.path))
         return LedgerError(f"cannot resume run {run}: {reason}. {ways} {path} to abandon it (its privacy cost remains spent)")
@@ -41,24 +40,23 @@ def open_run(folder: str | Path | None, plan_hash: str, *, again: bool) -> Opene
     """Open the ledger of the plan's unfinished run, or of a new run; after a released run, a new one needs ``again``."""
     if folder is None:
         return OpenedRun(plan_hash, Ledger.in_memory(), None, 1)
-    for number in count(1):
+    number = 1
+    while True:
         path = Path(folder).absolute() / f"{_file_prefix(plan_hash)}-{number}.sqlite"
         if not path.exists():
             _check_again(number, path, again=again)
         ledger = Ledger.open(path)
-        try:
+        with ExitStack() as undo:
+            undo.callback(ledger.close)
             record = ledger.run_record()
             if record is None:
                 _check_again(number, path, again=again)
             elif not record.released and record.plan != plan_hash:
                 raise LedgerError(f"the ledger {format_value(str(path))} belongs to another plan; nothing in it was changed")
             if record is None or not record.released:
+                undo.pop_all()
                 return OpenedRun(plan_hash, ledger, record, number, path)
-        except BaseException:
-            ledger.close()
-            raise
-        ledger.close()
-    raise AssertionError  # pragma: no cover - the loop never ends
+        number += 1
 
 
 def check_folder_unclaimed(folder: str | Path | None, plan_hash: str, out: Path | None) -> None:
@@ -66,9 +64,7 @@ def check_folder_unclaimed(folder: str | Path | None, plan_hash: str, out: Path 
     if folder is None or out is None:
         return
     for path in sorted(Path(folder).glob("*-*.sqlite")):
-        if path.name.startswith(_file_prefix(plan_hash)):
-            continue
-        if Ledger.unfinished_target(path) == str(out):
+        if not path.name.startswith(_file_prefix(plan_hash)) and Ledger.unfinished_target(path) == str(out):
             raise LedgerError(
                 f"`out` must not belong to an unfinished run of another plan, got {format_value(str(out))}. Resume that run with its own "
                 f"plan, choose another folder, or delete {format_value(str(path))} to abandon it (its privacy cost remains spent)"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from privselect.counts import Count
     from privselect.mechanisms import Mechanism
     from privselect.tuning.exports import Export
-    from privselect.tuning.scores import HoldoutScorer, Score
+    from privselect.tuning.scores import Score
     from privselect.tuning.space import Candidate, Space
     from privselect.tuning.trial_mechanism import MechanismOf
 
@@ -76,8 +76,9 @@ class RunSpec:
         """Whether the mechanism of each candidate is checked."""
         return self.mechanism_of is not None or self.mixture_of is not None
 
-    def trial_setup(self, data: Any, scorer: HoldoutScorer | None, **limits: Any) -> TrialSetup:
-        """Return what a worker needs to run the trials on this data. A candidate that only the trial knows is checked there."""
+    def trial_setup(self, data: Any, score: Score, **limits: Any) -> TrialSetup:
+        """Split off the hold-out, and return what a worker needs to run trials. A candidate that only the trial knows is checked there."""
+        data, scorer = score.split(data, self.holdout_key()) if isinstance(score, NoisyCount) else (data, None)
         check = self.candidate_fault if self.define_by_run and self.checks_candidates else None
         return TrialSetup(self.objective, data, scorer, self.export, define_by_run=self.define_by_run, candidate_fault=check, **limits)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -42,8 +42,11 @@ class HoldoutScorer:
 
     def score(self, artifact: Any, entropy: Entropy) -> int:
         """Return the number of correctly answered hold-out records plus noise; never a rate, because the size is private."""
-        answers = np.asarray(self.correct(artifact, self.holdout))
         records = record_count(self.holdout)
+        if records == 0:
+            # Many predictors raise on no records. A failed trial would reveal, without noise, that the hold-out is empty.
+            return self.noise.sample(entropy)
+        answers = np.asarray(self.correct(artifact, self.holdout))
         if answers.dtype != np.bool_ or answers.shape != (records,):
             raise ParameterError(
                 f"`correct` must return one true or false for each record of the hold-out, got type {answers.dtype}, shape {answers.shape}"
@@ -104,10 +107,6 @@ class NoisyCount:
         holdout = "given apart" if self.fraction is None else split
         return {"noisy_count": {"correct": name_in_plan(self.correct), "sigma": self.sigma, "holdout": holdout}}
 
-    def with_loaded_holdout(self) -> NoisyCount:
-        """Return the score with its hold-out loaded."""
-        return replace(self, holdout=self.holdout.load()) if isinstance(self.holdout, LazyHoldout) else self
-
     def split(self, data: Any, key: bytes) -> tuple[Any, HoldoutScorer]:
         """Return the data to train on, and the scorer on the hold-out."""
         if self.fraction is None:
@@ -144,9 +143,7 @@ def read_score(given: Any) -> Score:
 
 def score_statement(score: Score) -> str:
     """Return how the score is private, for the certificate."""
-    if isinstance(score, NoisyCount):
-        return describe_noisy_count(score.noise)
-    return SCORE_KINDS[score]
+    return describe_noisy_count(score.noise) if isinstance(score, NoisyCount) else SCORE_KINDS[score]
 
 
 # -- records and the hold-out split --------------------------------------------------------------------------------------------
@@ -155,8 +152,7 @@ def score_statement(score: Score) -> str:
 def record_count(data: Any) -> int:
     """Return the number of records: rows of an array or a table, entries of a list; a tuple or dict holds columns."""
     if isinstance(data, tuple | Mapping):
-        columns = list(data.values()) if isinstance(data, Mapping) else list(data)
-        lengths = {_length(column) for column in columns}
+        lengths = {_length(column) for column in (data.values() if isinstance(data, Mapping) else data)}
         if len(lengths) != 1:
             raise ParameterError("`data` must have columns of the same length to be split, got different lengths")
         return lengths.pop()

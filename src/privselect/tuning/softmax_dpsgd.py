@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 GRID = 2.0**17  # steps from 0 to 1 of a row: a sum of products of two rows is exact for half a million rows
-MAX_FEATURES = 10**6  # a row times a model stays below 2^53
 _MODEL_GRID = 2.0**26
 _SHRINK = 1.0 - 2.0**-40  # takes more from a norm than rounding may add
 _MAX_LENGTH = 1e200  # a longer row counts as one of this length, so its logits do not overflow
@@ -60,12 +59,13 @@ class SoftmaxDPSGD:
     nothing; ``notes`` states this for the certificate.
     """
 
+    notes: ClassVar[tuple[str, ...]] = NOTES
     noise_multiplier: float = parameter(POSITIVE)
     sampling_probability: float = parameter(PROBABILITY)
     steps: int = parameter(integer_range(1))
     records: int = parameter(integer_range(1, 2**53))
     classes: int = parameter(integer_range(2, 10**6))
-    features: int = parameter(integer_range(1, MAX_FEATURES))
+    features: int = parameter(integer_range(1, 10**6))  # a row times a model stays below 2^53
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
@@ -76,11 +76,6 @@ class SoftmaxDPSGD:
     def mechanism(self) -> DPSGD:
         """What one training leaks, for any learning rate and any clipping norm."""
         return DPSGD(self.noise_multiplier, self.sampling_probability, self.steps)
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """The notes for the certificate of a run with this trainer."""
-        return NOTES
 
     def train(
         self, features: NDArray[Any], labels: NDArray[Any], *, learning_rate: float, clip: float, randomness: Randomness
@@ -166,29 +161,28 @@ def correct(model: Mapping[str, Floats], features: NDArray[Any], labels: NDArray
 def _check_features(features: object, columns: int) -> Floats:
     """Return the features as floats. An error text mentions only their form, never a record's content or the number of records."""
     allowed = f"`features` must be a numpy array of numbers with one row for each record and {columns} columns"
-    if not isinstance(features, np.ndarray) or features.dtype.kind not in "biuf":
-        raise ParameterError(f"{allowed}, got {_describe_type(features)}")
-    if features.ndim != 2:
-        raise ParameterError(f"{allowed}, got {features.ndim} dimensions")
-    if features.shape[1] != columns:
-        raise ParameterError(f"{allowed}, got {features.shape[1]}")
+    rows = _check_numbers(allowed, features, 2)
+    if rows.shape[1] != columns:
+        raise ParameterError(f"{allowed}, got {rows.shape[1]}")
     with np.errstate(all="ignore"):
-        return np.asarray(features, dtype=np.float64)
+        return np.asarray(rows, dtype=np.float64)
 
 
 def _check_labels(labels: object, features: NDArray[Any]) -> NDArray[Any]:
     allowed = "`labels` must be a numpy array of numbers, one for each record"
-    if not isinstance(labels, np.ndarray) or labels.dtype.kind not in "biuf":
-        raise ParameterError(f"{allowed}, got {_describe_type(labels)}")
-    if labels.ndim != 1:
-        raise ParameterError(f"{allowed}, got {labels.ndim} dimensions")
-    if len(labels) != len(features):
+    numbers = _check_numbers(allowed, labels, 1)
+    if len(numbers) != len(features):
         raise ParameterError(f"{allowed}, got a different number of labels than rows of `features`")
-    return np.asarray(labels)
+    return numbers
 
 
-def _describe_type(value: object) -> str:
-    return f"one of {value.dtype.name}" if isinstance(value, np.ndarray) else f"a {type(value).__name__}"
+def _check_numbers(allowed: str, values: object, dimensions: int) -> NDArray[Any]:
+    if not isinstance(values, np.ndarray) or values.dtype.kind not in "biuf":
+        got = f"one of {values.dtype.name}" if isinstance(values, np.ndarray) else f"a {type(values).__name__}"
+        raise ParameterError(f"{allowed}, got {got}")
+    if values.ndim != dimensions:
+        raise ParameterError(f"{allowed}, got {values.ndim} dimensions")
+    return np.asarray(values)
 
 
 # -- rows on a grid, for exact sums --------------------------------------------------------------------------------------------

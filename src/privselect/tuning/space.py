@@ -13,23 +13,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, cast
 
 from privselect._util.random_bits import uniform_below
-from privselect._util.validation import POSITIVE, REAL, check_fraction, check_number, format_value, integer_range
+from privselect._util.validation import POSITIVE, REAL, Range, check_fraction, check_number, format_value, integer_range
 from privselect.errors import ParameterError
 from privselect.tuning.plan_ids import name_in_plan
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from privselect._util.random_bits import Entropy
     from privselect.tuning.randomness import Stream
 
 Candidate: TypeAlias = dict[str, Any]
 _FLOAT_BITS = 53
 _WEIGHT = re.compile(r"[0-9]{1,100}(/[0-9]{1,100}|\.[0-9]{1,100})?")
-_LARGEST_INTEGER = 10**15
 _MAX_OPTIONS = 10_000
 _MAX_LISTED = 1000  # candidates of a finite space that are listed one by one
 
@@ -50,57 +47,65 @@ class Distribution(ABC):
         return None
 
 
-@dataclass(frozen=True)
-class Uniform(Distribution):
-    """A real number, uniform between ``low`` and ``high``."""
+class _Interval(Distribution):
+    """A distribution on the numbers from ``low`` to ``high``, which must be in the range ``allowed``."""
 
-    low: float
-    high: float
+    kind: ClassVar[str]  # the name in plan files
+    allowed: ClassVar[Range]
+    low: Any
+    high: Any
 
     def __post_init__(self) -> None:
-        _check_bounds(self, POSITIVE if isinstance(self, LogUniform) else REAL)
+        for bound in ("low", "high"):
+            object.__setattr__(self, bound, check_number(bound, getattr(self, bound), self.allowed))
+        if self.low > self.high:
+            raise ParameterError(f"`low` must be at most `high`, got {self.low!r} and {self.high!r}")
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the bounds."""
+        return {self.kind: [self.low, self.high]}
+
+
+@dataclass(frozen=True)
+class Uniform(_Interval):
+    """A real number, uniform between ``low`` and ``high``."""
+
+    kind = "uniform"
+    allowed = REAL
+    low: float
+    high: float
 
     def draw(self, entropy: Entropy) -> float:
         """Draw one of 2^53 evenly spaced values, all equally likely."""
         share = entropy.getrandbits(_FLOAT_BITS) / (2**_FLOAT_BITS - 1)
         return float(min(max(self.low * (1.0 - share) + self.high * share, self.low), self.high))
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the bounds."""
-        return {"uniform": [self.low, self.high]}
-
 
 @dataclass(frozen=True)
 class LogUniform(Uniform):
     """A positive number whose logarithm is uniform."""
+
+    kind = "log_uniform"
+    allowed = POSITIVE
 
     def draw(self, entropy: Entropy) -> float:
         """Draw the logarithm uniformly."""
         log = Uniform(math.log(self.low), math.log(self.high)).draw(entropy)
         return min(max(math.exp(log), self.low), self.high)
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the bounds."""
-        return {"log_uniform": [self.low, self.high]}
-
 
 @dataclass(frozen=True)
-class Integer(Distribution):
+class Integer(_Interval):
     """An integer, uniform from ``low`` to ``high``, both included."""
 
+    kind = "integer"
+    allowed = integer_range(-(10**15), 10**15)
     low: int
     high: int
-
-    def __post_init__(self) -> None:
-        _check_bounds(self, integer_range(-_LARGEST_INTEGER, _LARGEST_INTEGER))
 
     def draw(self, entropy: Entropy) -> int:
         """Draw exactly uniformly."""
         return self.low + uniform_below(self.high - self.low + 1, entropy)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the bounds."""
-        return {"integer": [self.low, self.high]}
 
     def listed(self) -> list[tuple[Fraction, Any]] | None:
         """Return every integer with its probability, unless there are too many."""
@@ -108,8 +113,12 @@ class Integer(Distribution):
         return [(Fraction(1, count), self.low + i) for i in range(count)] if count <= _MAX_LISTED else None
 
 
+@dataclass(init=False, repr=False, unsafe_hash=True)
 class Choice(Distribution):
     """One of several options, with exact rational weights, equal by default. Weights need not sum to 1."""
+
+    options: tuple[Any, ...]
+    weights: tuple[Fraction, ...]
 
     def __init__(self, options: Sequence[Any], weights: Sequence[Any] | None = None) -> None:
         if isinstance(options, str) or not isinstance(options, Sequence) or not 1 <= len(options) <= _MAX_OPTIONS:
@@ -128,12 +137,6 @@ class Choice(Distribution):
 
     def __repr__(self) -> str:
         return f"Choice({list(self.options)!r}, weights={[str(weight) for weight in self.weights]!r})"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Choice) and (self.options, self.weights) == (other.options, other.weights)
-
-    def __hash__(self) -> int:
-        return hash((self.options, self.weights))
 
     def draw(self, entropy: Entropy) -> Any:
         """Draw exactly by the weights."""
@@ -202,7 +205,7 @@ class Space:
                 _check_name(name)
                 if not isinstance(distribution, Distribution):
                     raise ParameterError(
-                        f"`{name}` of the space must be Uniform, LogUniform, Integer or Choice, got {format_value(distribution)}",
+                        f"`{name}` of the space must be Uniform, LogUniform, Integer or Choice, got {format_value(distribution)}"
                     )
             if not distributions:
                 raise ParameterError("`space` must have at least one hyperparameter, got none")
@@ -237,7 +240,9 @@ class Space:
         finite = {name: column for name, column in columns.items() if column is not None}
         if self.distributions is None or math.prod(len(column) for column in finite.values()) > _MAX_LISTED:
             return None
-        return list(_combinations(list(finite), list(finite.values())))
+        weights = (math.prod((weight for weight, _ in row), start=Fraction(1)) for row in product(*finite.values()))
+        values = (dict(zip(finite, (value for _, value in row), strict=True)) for row in product(*finite.values()))
+        return list(zip(weights, values, strict=True))
 
     def finite_part(self, candidate: Candidate) -> Candidate:
         """Return the candidate without the hyperparameters that have infinitely many values, or too many to list."""
@@ -271,48 +276,25 @@ def read_distribution(name: str, fields: Any) -> Distribution:
         kinds = [kind for kind in _KINDS if kind in fields]
         if len(kinds) == 1 and set(fields) <= {kinds[0], *(("weights",) if kinds[0] == "choice" else ())}:
             try:
-                return _KINDS[kinds[0]](fields)
+                return _KINDS[kinds[0]](*_arguments(kinds[0], fields))
             except ParameterError as error:
                 raise ParameterError(f"`{name}` of the space: {error}") from None
     raise ParameterError(
-        f"`{name}` of the space must be one of {', '.join(_EXAMPLES)}, got {format_value(fields)}",
+        f"`{name}` of the space must be one of {{ uniform = [low, high] }}, {{ log_uniform = [low, high] }}, {{ integer = [low, high] }}, "
+        f"{{ choice = [...], weights = [...] }}, got {format_value(fields)}"
     )
 
 
-_EXAMPLES = (
-    "{ uniform = [low, high] }",
-    "{ log_uniform = [low, high] }",
-    "{ integer = [low, high] }",
-    "{ choice = [...], weights = [...] }",
-)
+_KINDS: dict[str, Callable[..., Distribution]] = {kind.kind: kind for kind in (Uniform, LogUniform, Integer)} | {"choice": Choice}
 
 
-def _bounds(kind: str, fields: Mapping[str, Any]) -> tuple[Any, Any]:
+def _arguments(kind: str, fields: Mapping[str, Any]) -> tuple[Any, Any]:
+    if kind == "choice":
+        return fields["choice"], fields.get("weights")
     bounds = fields[kind]
     if not isinstance(bounds, Sequence) or isinstance(bounds, str) or len(bounds) != 2:
         raise ParameterError(f"`{kind}` must be [low, high], got {format_value(bounds)}")
     return bounds[0], bounds[1]
-
-
-_KINDS: dict[str, Callable[[Mapping[str, Any]], Distribution]] = {
-    "uniform": lambda fields: Uniform(*_bounds("uniform", fields)),
-    "log_uniform": lambda fields: LogUniform(*_bounds("log_uniform", fields)),
-    "integer": lambda fields: Integer(*_bounds("integer", fields)),
-    "choice": lambda fields: Choice(fields["choice"], fields.get("weights")),
-}
-
-
-def _combinations(names: list[str], columns: list[list[tuple[Fraction, Any]]]) -> Iterator[tuple[Fraction, Candidate]]:
-    for row in product(*columns):
-        weight = math.prod((weight for weight, _ in row), start=Fraction(1))
-        yield weight, {name: value for name, (_, value) in zip(names, row, strict=True)}
-
-
-def _check_bounds(distribution: Any, allowed: Any) -> None:
-    for bound in ("low", "high"):
-        object.__setattr__(distribution, bound, check_number(bound, getattr(distribution, bound), allowed))
-    if distribution.low > distribution.high:
-        raise ParameterError(f"`low` must be at most `high`, got {distribution.low!r} and {distribution.high!r}")
 
 
 def _check_name(name: object) -> None:

@@ -60,7 +60,7 @@ class TrialSetup:
         # The noise of the score is independent of everything the objective can ask for.
         randomness = Randomness(derive_key(seed, "objective"), self.seed_bits)
         # A copy: what the objective does to its candidate must not change what is released.
-        given = suggest_from_stream(candidate) if self.define_by_run else dict(candidate)
+        given = Suggest(Stream(bytes.fromhex(candidate["stream"])), any_name=True) if self.define_by_run else dict(candidate)
         returned = self.objective(given, self.data, randomness)
         if isinstance(given, Suggest) and self.candidate_fault is not None and (fault := self.candidate_fault(given.drawn)) is not None:
             raise PlanViolation(fault)
@@ -84,21 +84,18 @@ def run_trial(setup: TrialSetup, candidate: Candidate, seed: bytes) -> Outcome |
     if setup.memory_limit is not None:
         limit_memory(setup.memory_limit)
     before = len(recorded_violations())
-    outcome = _run_isolated(setup, candidate, seed)
-    # A violation that the trial caught itself, or that ended one of its threads, stops the run too. So does one of a concurrent trial.
-    return ViolationResult(caught[0]) if (caught := recorded_violations()[before:]) else outcome
-
-
-def _run_isolated(setup: TrialSetup, candidate: Candidate, seed: bytes) -> Outcome | ViolationResult | None:
+    outcome: Outcome | ViolationResult | None
     try:
         with suppress_output(), limit_time(setup.timeout):
-            return setup.run(candidate, seed)
+            outcome = setup.run(candidate, seed)
     except KeyboardInterrupt:
         raise KeyboardInterrupt from None  # from the user, not from the trial; the exception the trial was handling must not be shown
     except PlanViolation as violation:
-        return ViolationResult(violation.message)
+        outcome = ViolationResult(violation.message)
     except BaseException:  # noqa: BLE001 - includes SystemExit and anything a C library raises
-        return None
+        outcome = None
+    # A violation that the trial caught itself, or that ended one of its threads, stops the run too. So does one of a concurrent trial.
+    return ViolationResult(caught[0]) if (caught := recorded_violations()[before:]) else outcome
 
 
 def check_score(score: Any) -> float:
@@ -123,11 +120,6 @@ class PackedTrial(NamedTuple):
 
     def __repr__(self) -> str:
         return "PackedTrial(...)"
-
-
-def suggest_from_stream(candidate: Candidate) -> Suggest:
-    """Return the ``suggest`` for the objective, on the stream from which a space would have drawn."""
-    return Suggest(Stream(bytes.fromhex(candidate["stream"])), any_name=True)
 
 
 def pack_trial(suggest: Suggest, content: bytes) -> bytes:

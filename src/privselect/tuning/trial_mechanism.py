@@ -94,20 +94,19 @@ def leaks_at_most(mechanism: Mechanism, declared: Mechanism) -> bool:
 def _is_safe(field: dataclasses.Field[Any], value: Any, declared: Any) -> bool:
     if value == declared:
         return True
-    leaks = field.metadata.get("leaks")
     if value is None or declared is None:
         return False
+    leaks = field.metadata.get("leaks")
     if leaks == "more":
         return bool(value <= declared)
     if leaks == "less":
         return bool(value >= declared)
     if field.name == "parts" and len(value) == len(declared):
-        return all(_is_safe_part(part, declared_part) for part, declared_part in zip(value, declared, strict=True))
+        return all(
+            isinstance(mine, Mechanism) and isinstance(other, Mechanism) and leaks_at_most(mine, other)
+            for mine, other in zip(value, declared, strict=True)
+        )
     return False
-
-
-def _is_safe_part(part: Any, declared: Any) -> bool:
-    return isinstance(part, Mechanism) and isinstance(declared, Mechanism) and leaks_at_most(part, declared)
 
 
 def _own_mechanism_of(objective: Any, given: Any, mechanism_of: Any) -> MechanismOf | None:
@@ -175,17 +174,15 @@ def _add_score_noise(training: Mechanism, score: Score) -> Mechanism:
 
 
 def _check_has_score_noise(given: Mechanism, score: Score) -> Mechanism:
-    noise = [_is_noise_of(score, part) for part in given.parts] if isinstance(given, Disjoint) and isinstance(score, NoisyCount) else []
-    if isinstance(score, NoisyCount) and (not any(noise) or len(noise) < 2):
+    if not isinstance(score, NoisyCount):
+        return given
+    parts = given.parts if isinstance(given, Disjoint) else ()
+    if len(parts) < 2 or not any(isinstance(part, DiscreteGaussian) and part.sigma == score.sigma for part in parts):
         raise ParameterError(
             f"`mechanism` must be disjoint(what training leaks, discrete_gaussian(sigma={score.sigma:g})) when the score is a noisy count "
             f"on held-out records, got {format_value(str(given))}"
         )
     return given
-
-
-def _is_noise_of(score: NoisyCount, part: Mechanism) -> bool:
-    return isinstance(part, DiscreteGaussian) and part.sigma == score.sigma
 
 
 def _check_covers_own(own: object, given: Mechanism, score: Score) -> None:

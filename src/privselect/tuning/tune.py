@@ -127,18 +127,18 @@ def configure_run(  # noqa: PLR0913 - as many as tune has
 def _check_options(run: TuningRun) -> TuningRun:
     check_number("seed_bits", run.seed_bits, integer_range(1, SECURE_SEED_BITS))
     check_number("losses", run.losses, integer_range(0, 1000))
+    seeds, sizes = integer_range(0, 2**256 - 1), integer_range(2**20, 2**60)
+    for name, allowed in (("insecure_seed", seeds), ("deadline", POSITIVE), ("timeout", POSITIVE), ("memory_limit", sizes)):
+        if getattr(run, name) is not None:
+            check_number(name, getattr(run, name), allowed)
     for name in ("again", "constant_work", "curator"):
         if not isinstance(getattr(run, name), bool):
             raise ParameterError(f"`{name}` must be true or false, got {format_value(getattr(run, name))}")
-    if run.deadline is not None:
-        check_number("deadline", run.deadline, POSITIVE)
     _check_trial_limits(run)
     if run.constant_work and run.spec.count.largest is None:
         raise ParameterError(
             f"`constant_work` needs a law of K with a largest K, such as geometric(mean=30, cap=100), got {run.spec.count}"
         )
-    if run.insecure_seed is not None:
-        check_number("insecure_seed", run.insecure_seed, integer_range(0, 2**256 - 1))
     if run.out is not None and not isinstance(run.out, str | Path):
         raise ParameterError(f"`out` must be the path of a folder, got {format_value(run.out)}")
     out = None if run.out is None else Path(run.out).absolute()  # whether the folder is free is checked when the run starts
@@ -147,17 +147,11 @@ def _check_options(run: TuningRun) -> TuningRun:
 
 def _check_trial_limits(run: TuningRun) -> None:
     engine = run.engine
-    if run.timeout is not None:
-        check_number("timeout", run.timeout, POSITIVE)
-        if not (engine.can_limit_time and (engine.name != "serial" or can_limit_time())):
-            place = " outside of the main thread" if engine.can_limit_time else ""
-            raise ParameterError(
-                f"`timeout` must be None with the executor {engine.name}, which cannot stop a trial{place}, got {run.timeout}"
-            )
-    if run.memory_limit is not None:
-        check_number("memory_limit", run.memory_limit, integer_range(2**20, 2**60))
-        if not engine.can_limit_memory:
-            raise ParameterError(
-                f"`memory_limit` must be None with the executor {engine.name}, which cannot limit the memory of one trial, "
-                f"got {run.memory_limit}"
-            )
+    if run.timeout is not None and not (engine.can_limit_time and (engine.name != "serial" or can_limit_time())):
+        place = " outside of the main thread" if engine.can_limit_time else ""
+        raise ParameterError(f"`timeout` must be None with the executor {engine.name}, which cannot stop a trial{place}, got {run.timeout}")
+    if run.memory_limit is not None and not engine.can_limit_memory:
+        raise ParameterError(
+            f"`memory_limit` must be None with the executor {engine.name}, which cannot limit the memory of one trial, "
+            f"got {run.memory_limit}"
+        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
@@ -31,7 +31,7 @@ from privselect.tuning.release import (
 )
 from privselect.tuning.run_registry import DEFAULT_LEDGER_FOLDER, check_folder_unclaimed, open_run
 from privselect.tuning.runner import RunDraws, Runner, RunnerOptions
-from privselect.tuning.scores import NoisyCount
+from privselect.tuning.scores import LazyHoldout, NoisyCount
 from privselect.tuning.trial import unpack_trial
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class TuningRun:
             if self.release_at is not None:
                 check_release_time(self.release_at, self.spec.count, self.engine, self.timeout)
             self.spec.validate_space()
-            randomness: dict[str, Any] = {} if self.insecure_seed is None else {"randomness": "a seed given by the caller", "insecure": True}
+            randomness: Any = {} if self.insecure_seed is None else {"randomness": "a seed given by the caller", "insecure": True}
             run = RunMetadata(spec_hash=opened.plan_hash, runs=opened.number, notes=certificate_notes(self), **randomness)
             certificate = certify(
                 self.spec.mechanism, self.spec.count, delta=self.delta, epsilon=self.epsilon, declared=self.declared, run=run
@@ -125,8 +125,7 @@ class TuningRun:
             raise opened.cannot_resume("it was started without `data`, so the data cannot be checked")
         certificate = Certificate.from_json(record.certificate)
         plan = certificate.plan
-        same_budget = self.epsilon is None or plan.epsilon == self.epsilon
-        if not same_budget or plan.delta != self.delta or plan.declared != self.declared:
+        if self.epsilon not in {None, plan.epsilon} or plan.delta != self.delta or plan.declared != self.declared:
             raise opened.cannot_resume("its certificate states another budget or declaration", "Pass the original ones")
         if record.target != (None if self.out is None else str(self.out)):
             raise opened.cannot_resume(f"its `out` folder is {format_value(record.target)}", "Pass that folder")
@@ -146,10 +145,10 @@ class TuningRun:
     def _load_trial_setup(self, opened: OpenedRun, record: RunRecord, load: Callable[[], Any] | None) -> TrialSetup:
         """Load the data, check on resume that it is unchanged, and split off the hold-out."""
         data = None if load is None else load()
-        score, scorer = self.spec.score, None
+        score = self.spec.score
         data_fingerprint = b""  # without data, a fingerprint that no data has, so the run cannot be resumed
-        if isinstance(score, NoisyCount):
-            score = score.with_loaded_holdout()
+        if isinstance(score, NoisyCount) and isinstance(score.holdout, LazyHoldout):
+            score = replace(score, holdout=score.holdout.load())
         if load is not None:
             holdout = score.holdout if isinstance(score, NoisyCount) else None
             data_fingerprint = fingerprint(
@@ -160,13 +159,12 @@ class TuningRun:
                     "the data or the objective has changed since it started, and the same randomness on other data would reveal the change",
                     "Restore both",
                 )
-        if isinstance(score, NoisyCount):
-            data, scorer = score.split(data, self.spec.holdout_key())
+        memory_limit = self.engine.memory_share if self.memory_limit is None else self.memory_limit
+        setup = self.spec.trial_setup(data, score, seed_bits=self.seed_bits, timeout=self.timeout, memory_limit=memory_limit)
         if record.fingerprint is None:
             # After the split: if the data cannot be split, no trial has run on it, and the run may continue with better data.
             opened.ledger.set_fingerprint(data_fingerprint)
-        memory_limit = self.engine.memory_share if self.memory_limit is None else self.memory_limit
-        return self.spec.trial_setup(data, scorer, seed_bits=self.seed_bits, timeout=self.timeout, memory_limit=memory_limit)
+        return setup
 
     def _stop_at(self) -> float | None:
         limits = [self.deadline, None if self.release_at is None else seconds_until(self.release_at)]
@@ -217,6 +215,13 @@ def _curator_view() -> Callable[[int, int], object]:
 
 # -- what the certificate says about the run: what stays visible, and what no theorem covers -----------------------------------
 
+_FAILURES = (
+    "a failed trial counts as one with the worst score; a failure caused by a record (an exception, a time or memory limit) is not covered"
+)
+_LOST_WORKERS = (
+    "a trial that lost its worker is run again with the same randomness, at most {losses} times; giving up the run after that, without "
+    "a release, is not covered"
+)
 _SHORT_SEEDS = (
     "the trainer takes seeds of {bits} bits, which can be found by search from a released model; the guarantee does not hold against such "
     "a search"
@@ -239,8 +244,9 @@ def certificate_notes(run: TuningRun) -> tuple[str, ...]:
         time_note = "the duration of the run is visible to anyone who watches the machine, and reveals something about K"
     checked = "each candidate's mechanism was checked to leak at most the declared one "
     conditions = {
-        "a run that misses its deadline releases nothing; that more or slower trials make this likelier is not covered": run.deadline
-        is not None,
+        "a run that misses its deadline releases nothing; that more or slower trials make this likelier is not covered": (
+            run.deadline is not None
+        ),
         "the number of trials was shown to the curator during the run": run.curator,
         checked + ("in the trial that drew it" if spec.define_by_run else "before the data was accessed"): spec.checks_candidates,
         _DEFINE_BY_RUN: spec.define_by_run,
@@ -254,10 +260,8 @@ def certificate_notes(run: TuningRun) -> tuple[str, ...]:
     own = [note for source in (spec.objective, spec.mixture_of, spec.mechanism_of) for note in getattr(source, "notes", ())]
     notes = (
         "if no trial is drawn or all trials fail, the fallback fixed in the plan is released; which of the two happened stays secret",
-        "a failed trial counts as one with the worst score; a failure caused by a record (an exception, a time or memory limit) is not "
-        "covered",
-        f"a trial that lost its worker is run again with the same randomness, at most {run.losses} times; giving up the run after that, "
-        "without a release, is not covered",
+        _FAILURES,
+        _LOST_WORKERS.format(losses=run.losses),
         time_note,
         *(note for note, holds in conditions.items() if holds),
     )

@@ -1,4 +1,4 @@
-"""Tables of the pages: made of the stored results, put between their marks, and nothing else is touched."""
+"""Tables of the pages are written between their marks from the stored results; all other text stays."""
 
 import pytest
 from experiments_made import result_rows

@@ -1,4 +1,4 @@
-"""The stored tables of the experiments, and the pages that speak of them."""
+"""The stored tables of the experiments, and the pages that show them."""
 
 from pathlib import Path
 
@@ -67,7 +67,7 @@ def test_means_and_intervals_are_those_of_the_single_repetitions(results, single
             assert float(row[f"{name}_high"]) == pytest.approx(numbers.mean() + half, abs=1e-6)
 
 
-def test_every_option_that_was_taken_is_one_of_those_that_were_priced(results, single):
+def test_every_option_used_is_in_the_table_of_noises(results, single):
     priced = {(one.epsilon, one.regime, str(one.count)): one for one in map(Option.from_row, read_csv(ROOT / STORED / NOISE))}
     for row in [*results, *single]:
         if row["regime"] in REGIMES:
@@ -77,8 +77,8 @@ def test_every_option_that_was_taken_is_one_of_those_that_were_priced(results, s
             assert float(row.get("noise_multiplier", option.noise)) == option.noise
 
 
-def test_what_nobody_pays_for_is_the_ceiling(results):
-    """But for the choice of the law by other repetitions: never more than two points below any regime."""
+def test_free_tuning_is_the_upper_reference(results):
+    """It is never more than two points below any regime; the difference comes from laws chosen by other repetitions."""
     free = {names(row)[:3]: float(row["accuracy_mean"]) for row in results if row["regime"] == "free"}
     for row in results:
         if row["regime"] in REGIMES:
@@ -92,7 +92,7 @@ def test_pages_show_what_the_tables_have(page):
     assert filled(text, tables(ROOT)) == text
 
 
-def test_the_headline_is_whole_and_as_it_should_be(headline):
+def test_the_headline_table_is_complete_and_ordered(headline):
     assert [(float(row["epsilon"]), int(row["mean"])) for row in headline] == [(e, m) for e in HEADLINE_EPSILONS for m in MEANS]
     for row in headline:
         untuned, exact, paper, renyi, composition = (
@@ -104,23 +104,23 @@ def test_the_headline_is_whole_and_as_it_should_be(headline):
         assert float(known[f"{name}_noise"]) == pytest.approx(noise, rel=5e-3)
 
 
-def test_what_the_page_says_of_the_headline(headline):
+def test_numbers_in_the_text_of_the_headline_page(headline):
     page = (ROOT / STORED / "headline.md").read_text()
 
     def column(name):
         return np.array([float(row[name]) for row in headline])
 
     saved = {other: 100.0 * (1.0 - column("exact_noise") / column(f"{other}_noise")) for other in ("paper", "renyi")}
-    said = "{:.0f}% to {:.0f}% less noise than the paper's bound, and for {:.0f}% to {:.0f}% less than Rényi's"
+    said = "Exact accounting requires {:.0f}% to {:.0f}% less noise than the paper's bound, and {:.0f}% to {:.0f}% less than Rényi"
     assert said.format(*(end(saved[other]) for other in ("paper", "renyi") for end in (np.min, np.max))) in page
     more = {other: column(f"exact_trials_at_{other}_noise") / column("mean") for other in ("paper", "renyi")}
-    said = "{:.0f} to {:.0f} times as many as by the paper's bound, {:.0f} to {:.0f} times as many as by Rényi's"
+    said = "exact accounting allows {:.0f} to {:.0f} times as many trials as the paper's bound, and {:.0f} to {:.0f} times as many as Rényi"
     assert said.format(*(end(more[other]) for other in ("paper", "renyi") for end in (np.min, np.max))) in page
     thirty = column("mean") == 30
     extra = (column("renyi_noise") - column("untuned_noise")) / (column("exact_noise") - column("untuned_noise"))
     assert (extra[thirty] > 2.0).all()
     times = {mean: (column("composition_noise") / column("exact_noise"))[column("mean") == mean] for mean in (10, 1000)}
-    said = "at ten it asks for {:.1f} to {:.0f} times our noise, at a thousand for {:.0f} to {:.0f} times"
+    said = "At 10 trials it requires {:.1f} to {:.0f} times the exact noise, and at 1000 trials {:.0f} to {:.0f} times"
     assert said.format(*(end(times[mean]) for mean in (10, 1000) for end in (np.min, np.max))) in page
     priced = [Option.from_row(row) for row in read_csv(ROOT / STORED / NOISE)]
     two = [
@@ -134,7 +134,7 @@ def test_what_the_page_says_of_the_headline(headline):
         ]
         for e in EPSILONS
     ]
-    assert f"need a noise of {format_up(two[0], 3)} at epsilon 1 and {format_up(two[1], 3)} at epsilon 3" in page
-    assert "2.04 to 2.23 and 1.00 to 1.05" in page
+    assert f"Two released runs need a noise of {format_up(two[0], 3)} at epsilon 1 and {format_up(two[1], 3)} at epsilon 3" in page
+    assert "The best of K trials with mean 3 needs 2.04 to 2.23 at epsilon 1 and 1.00 to 1.05 at epsilon 3" in page
     assert [f"{end(noises):.2f}" for noises in three for end in (min, max)] == ["2.04", "2.23", "1.00", "1.05"]
     assert all(max(noises) < both for noises, both in zip(three, two, strict=True))

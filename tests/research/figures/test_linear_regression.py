@@ -1,4 +1,4 @@
-"""The experiment's table, and a small run of it on data of our own."""
+"""The stored table of the experiment, and a small run on synthetic data."""
 
 import os
 from pathlib import Path
@@ -54,7 +54,7 @@ def test_the_table_has_every_data_set_method_and_epsilon():
 
 @pytest.mark.parametrize("name", DATA_SETS)
 def test_nothing_private_is_better_than_what_is_not(name):
-    # But for the noise of the comparison: at most two standard errors, and where epsilon is large.
+    # Noise of the comparison allows at most 2%.
     plain = column(name, "non_private", "none", "unpaid")
     for method in METHODS - {("non_private", "none", "unpaid"), ("trivial", "none", "none")}:
         assert (column(name, *method) > 0.98 * plain).all()
@@ -81,9 +81,9 @@ def test_on_the_same_draws_ours_is_nowhere_clearly_worse_and_better_at_most_epsi
 def test_what_the_page_says_wins(name):
     ada_ssp = column(name, "ada_ssp", "none", "none")
     paid, unpaid = (column(name, "ops_ptr", "ours", validation) for validation in ("paid", "unpaid"))
-    # With a validation that is paid for, AdaSSP is ahead at every epsilon, or level.
+    # With private validation, AdaSSP is ahead at every epsilon, or equal.
     assert (ada_ssp < 1.001 * paid).all()
-    # What is not paid for looks better at the least epsilon.
+    # Raw validation looks better at the smallest epsilon.
     assert unpaid[0] < ada_ssp[0] < paid[0]
     assert (unpaid < 1.01 * paid).all()
 
@@ -156,7 +156,7 @@ def test_the_page_shows_what_the_table_has():
     shown, validation, name = [], "", ""
     for line in PAGE.read_text().splitlines():
         cells = [cell.strip(" *") for cell in line.strip("|").split("|")]
-        validation = {"not paid for": "unpaid", "paid for": "paid"}.get(cells[0], validation)
+        validation = {"raw validation": "unpaid", "private validation": "paid"}.get(cells[0], validation)
         if len(cells) == 9 and validation and cells[1]:
             name = {"bike": "bike", "elevators": "elevators_data"}.get(cells[0], name)
             shown.append((validation, name, float(cells[1]), cells[2:]))
@@ -172,15 +172,16 @@ def test_what_the_page_says_of_the_accounting():
     page = PAGE.read_text()
     mu = {name: np.array([float(row["mu"]) for row in read_csv(TABLE.parent / NOISE) if row["accounting"] == name]) for name in ACCOUNTINGS}
     quotients = {other: (mu["ours"] / mu[other])[[-1, 0]] for other in ("paper", "liu_talwar")}
-    assert "a mu that is {:.2f} (epsilon 6.6) to {:.2f} (0.02) times the paper's".format(*quotients["paper"]) in page
-    assert "and {:.1f} to {:.1f} times Liu and Talwar's".format(*quotients["liu_talwar"]) in page
+    assert "\n| compared with | ratio of mu at epsilon 6.6 | ratio of mu at epsilon 0.02 |\n" in page
+    assert "\n| paper | {:.2f} | {:.2f} |\n".format(*quotients["paper"]) in page
+    assert "\n| Liu-Talwar | {:.1f} | {:.1f} |\n".format(*quotients["liu_talwar"]) in page
     alone = [mu["ours"][place] / single_mu(EPSILONS[place], 1e-6) for place in (0, -1)]
-    assert "{:.2f} (epsilon 0.02) to {:.2f} (6.6) times as large".format(*alone) in page
+    assert "only {:.2f} (epsilon 0.02) to {:.2f} (epsilon 6.6) times as large".format(*alone) in page
     ways = [(name, validation) for name in DATA_SETS for validation in ("unpaid", "paid")]
     above = [column(name, "ops_ptr", "paper", way, "more_than_ours_mean") for name, way in ways]
     errors = [column(name, "ops_ptr", "paper", way, "more_than_ours_error") for name, way in ways]
     better, clear = int(np.sum(np.array(above) > 0.0)), int(np.sum(np.array(above) > 2.0 * np.array(errors)))
-    assert f"ours has the smaller mean error in {better}, by more than two standard errors in {clear}" in page
+    assert f"Exact has the smaller mean error in {better}, by more than two standard errors in {clear}" in page
     medians = {
         (other, way): [
             100.0 * float(np.median(column(n, "ops_ptr", other, way) / column(n, "ops_ptr", "ours", way) - 1.0)) for n in DATA_SETS
@@ -189,7 +190,8 @@ def test_what_the_page_says_of_the_accounting():
         for way in ("unpaid", "paid")
     }
     ends = {key: (min(found), max(found)) for key, found in medians.items()}
-    assert "by {:.1f}% (protein) to {:.1f}% (elevators)".format(*ends["paper", "unpaid"]) in page
-    assert "by {:.1f}% to {:.1f}% with the paid one".format(*ends["paper", "paid"]) in page
-    assert "by {:.1f}% to {:.0f}%, and by".format(*ends["liu_talwar", "unpaid"]) in page
-    assert "and by {:.1f}% to {:.0f}%.".format(*ends["liu_talwar", "paid"]) in page
+    paper = "{:.1f}% (protein) to {:.1f}% (elevators) | {:.1f}% to {:.1f}%"
+    liu_talwar = "{:.1f}% to {:.0f}% | {:.1f}% to {:.0f}%"
+    assert "\n| accounting | raw validation | private validation |\n" in page
+    assert f"\n| paper | {paper.format(*ends['paper', 'unpaid'], *ends['paper', 'paid'])} |\n" in page
+    assert f"\n| Liu-Talwar | {liu_talwar.format(*ends['liu_talwar', 'unpaid'], *ends['liu_talwar', 'paid'])} |\n" in page

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from privselect._util.rich_tables import rich_table
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from privselect.interval import Interval
     from privselect.mechanisms import Mixture
     from privselect.planning.adjust.cor_adjust import Thresholds
-    from privselect.planning.adjust.mixture import Candidates
 
 _EPSILONS = Range(0.0, LARGEST_EPSILON, low_open=True, high_open=False)
 
@@ -47,14 +46,7 @@ class CandidateSteps:
 
     def as_dict(self) -> dict[str, object]:
         """Return JSON data, with probability and share as exact fractions."""
-        return {
-            "noise_multiplier": self.noise_multiplier,
-            "probability": str(self.probability),
-            "share": str(self.share),
-            "cor_adjust_steps": self.cor_adjust_steps,
-            "steps": self.steps,
-            "gain": self.gain,
-        }
+        return {**asdict(self), "probability": str(self.probability), "share": str(self.share), "gain": self.gain}
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,33 +158,23 @@ def adjust(  # noqa: PLR0913 - all keyword-only
     if (epsilon is None) == (epsilon_base is None):
         raise ParameterError(f"one of `epsilon` and `epsilon_base` must be given, got {'neither' if epsilon is None else 'both'}")
     cost = SelectionCost(candidates, count, at)
-    if epsilon_base is not None:
-        return _from_base(cost, check_number("epsilon_base", epsilon_base, _EPSILONS))
-    return _from_total(cost, check_number("epsilon", epsilon, _EPSILONS))
-
-
-def _from_base(cost: SelectionCost, epsilon_base: float) -> AdjustResult:
+    thresholds, by_cor_adjust, note = None, None, None
     try:
-        thresholds = thresholds_for_base(epsilon_base, cost.delta, cost.count)
-        if thresholds.epsilon > LARGEST_EPSILON:
-            raise ParameterError(f"`epsilon_base` must make a total of at most {LARGEST_EPSILON:g}, got {epsilon_base:g}")
-        steps = _all_cor_adjust_steps(cost.candidates, thresholds)
+        if epsilon_base is not None:
+            base = check_number("epsilon_base", epsilon_base, _EPSILONS)
+            thresholds = thresholds_for_base(base, at, count)
+            budget = thresholds.epsilon
+            if budget > LARGEST_EPSILON:
+                raise ParameterError(f"`epsilon_base` must make a total of at most {LARGEST_EPSILON:g}, got {base:g}")
+        else:
+            budget = check_number("epsilon", epsilon, _EPSILONS)
+            thresholds = thresholds_for_total(budget, at, count)
+        by_cor_adjust = tuple(cor_adjust_steps(candidates, index, thresholds) for index in range(len(candidates.noise_multipliers)))
     except NotCoveredError as reason:
-        raise NotCoveredError(f"{reason}; the mixture needs the total `epsilon` instead") from None
-    return _result(cost, thresholds.epsilon, thresholds, steps, None)
-
-
-def _from_total(cost: SelectionCost, epsilon: float) -> AdjustResult:
-    try:
-        thresholds = thresholds_for_total(epsilon, cost.delta, cost.count)
-        steps = _all_cor_adjust_steps(cost.candidates, thresholds)
-    except NotCoveredError as reason:  # the mixture does not need cor:adjust
-        return _result(cost, epsilon, None, None, str(reason))
-    return _result(cost, epsilon, thresholds, steps, None)
-
-
-def _all_cor_adjust_steps(candidates: Candidates, thresholds: Thresholds) -> tuple[int, ...]:
-    return tuple(cor_adjust_steps(candidates, index, thresholds) for index in range(len(candidates.noise_multipliers)))
+        if epsilon_base is not None:
+            raise NotCoveredError(f"{reason}; the mixture needs the total `epsilon` instead") from None
+        thresholds, note = None, str(reason)  # the mixture does not need cor:adjust
+    return _result(cost, budget, thresholds, by_cor_adjust, note)
 
 
 def _result(

@@ -19,12 +19,8 @@ from privselect.selection.bounds.paper_bounds import cor_adjust, require_uncappe
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
     from privselect.counts.base import Count
     from privselect.planning.adjust.mixture import Candidates
-
-    Floats = NDArray[np.float64]
 
 _UP = 1.0 + 1e-12  # more than the rounding error of delta/m
 _FIRST_EPSILONS = np.concatenate([[0.0], np.geomspace(1e-6, LARGEST_EPSILON, 300)])
@@ -54,30 +50,24 @@ class Thresholds:
 
 def thresholds_for_base(epsilon_base: float, delta: float, count: Count) -> Thresholds:
     """Return the paper's thresholds: those of the Gaussian mechanism that is ``(epsilon_base, delta)``-DP."""
-    law = require_covered(count)
-    return _thresholds(gaussian_mu(epsilon_base, delta), epsilon_base, delta, law)
+    return _thresholds(gaussian_mu(epsilon_base, delta), epsilon_base, delta, count)
 
 
 def thresholds_for_total(epsilon: float, delta: float, count: Count) -> Thresholds:
     """Return the thresholds of the Gaussian mechanism with the least noise for which ``cor:adjust`` gives at most this total epsilon."""
-    law = require_covered(count)
-    mu = _largest_mu(lambda mu: _thresholds(mu, 0.0, delta, law).epsilon <= epsilon)
-    found = _thresholds(mu, _gaussian_epsilon(mu, delta), delta, law)
+    mu = _largest_mu(lambda mu: _thresholds(mu, 0.0, delta, count).epsilon <= epsilon)
+    found = _thresholds(mu, _gaussian_epsilon(mu, delta), delta, count)
     if found.epsilon > epsilon:
         raise NotCoveredError(f"no Gaussian mechanism is private enough for a total of {epsilon:g} by cor:adjust")
     return found
 
 
-def require_covered(count: Count) -> TruncatedNegativeBinomial:
-    """Return the law of K if ``cor:adjust`` covers it, else raise an error."""
-    return require_uncapped(count, TruncatedNegativeBinomial, "cor:adjust", "truncated negative binomial")
-
-
-def _thresholds(mu: float, epsilon_base: float, delta: float, law: TruncatedNegativeBinomial) -> Thresholds:
+def _thresholds(mu: float, epsilon_base: float, delta: float, count: Count) -> Thresholds:
     """Return the paper's choice of thresholds; any two points are sound if all candidates meet them.
 
     ``e_1 = argmin log(e^e + (1-gamma)/gamma delta_mu(e))``, ``delta_1 = delta_mu(e_1)``, and ``delta_mu(e_hat) = delta/m``.
     """
+    law = require_uncapped(count, TruncatedNegativeBinomial, "cor:adjust", "truncated negative binomial")
     odds = (1.0 - law.resolved_gamma) / law.resolved_gamma
     first = grid_argmin(lambda e: e + np.log1p(odds * gaussian_delta(mu, e) * np.exp(-e)), _FIRST_EPSILONS)
     leak, delta_hat = float(gaussian_delta(mu, first)), delta / (law.expected() * _UP)

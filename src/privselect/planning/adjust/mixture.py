@@ -83,7 +83,10 @@ class SelectionCost:
 
 def check_candidates(noise_multipliers: object, sampling_probability: object, probabilities: object, shares: object) -> Candidates:
     """Return validated candidates."""
-    noise = tuple(check_number("noise_multipliers", entry, POSITIVE) for entry in _numbers("noise_multipliers", noise_multipliers))
+    noise = tuple(
+        check_number("noise_multipliers", entry, POSITIVE)
+        for entry in check_sequence("noise_multipliers", noise_multipliers, "a list of numbers")
+    )
     if not noise:
         raise ParameterError("`noise_multipliers` must hold at least one number, got none")
     for value in noise:
@@ -99,17 +102,13 @@ def check_candidates(noise_multipliers: object, sampling_probability: object, pr
 def _weights(name: str, values: object, number: int) -> tuple[Fraction, ...]:
     if values is None:
         return (Fraction(1, number),) * number
-    weights = tuple(check_fraction(name, entry) for entry in _numbers(name, values))
+    weights = tuple(check_fraction(name, entry) for entry in check_sequence(name, values, "a list of numbers"))
     if len(weights) != number:
         raise ParameterError(f"`{name}` must hold one number for each of the {number} noise levels, got {len(weights)}")
     for weight in weights:
         if weight <= 0:
             raise ParameterError(f"`{name}` must be positive, got {format_value(weight)}")
     return weights
-
-
-def _numbers(name: str, values: object) -> tuple[object, ...]:
-    return check_sequence(name, values, "a list of numbers")
 
 
 def mixture_steps(cost: SelectionCost, epsilon: float) -> tuple[int, ...]:

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from privselect.counts import Finite
     from privselect.interval import Interval
 
-    Curves = dict[str, list[float]]
-
 _BEYOND_CAP = 1.25  # plots of laws without a cap end here, relative to the cap
 _STYLES: dict[str, tuple[str, dict[str, Any]]] = {
     "designed": ("designed", BLACK),
@@ -109,13 +107,14 @@ class Design:
     def _proved(self) -> str:
         if self.upper_bound is None:
             return f"no lower bound on the mechanism is proved; the best certifiable law is within {max(self.search_gap, 0.0):.1e}"
-        gap = _round_gap(max(self.gap or 0.0, 0.0))
-        return f"no law with {self.goal.limits(' and ')} has a probability above {format_up(self.upper_bound)} (gap {gap})"
+        gap = max(self.gap or 0.0, 0.0) * 1.05  # two digits, rounded up
+        text = f"{gap:.1e}" if gap else "0"
+        return f"no law with {self.goal.limits(' and ')} has a probability above {format_up(self.upper_bound)} (gap {text})"
 
     def plot(self, path: str | Path) -> None:
         """Plot P(K >= k) of the designed law and the parametric ones to a .png, .pdf or .svg file, atomically."""
         file = check_plot_file(path)
-        save_plot(_figure(self, survival_curves(self)), file)
+        save_plot(_figure(self), file)
 
 
 def design(  # noqa: PLR0913 -- the parts of a goal
@@ -162,15 +161,11 @@ def design(  # noqa: PLR0913 -- the parts of a goal
     )
 
 
-def survival_curves(design: Design) -> Curves:
+def survival_curves(design: Design) -> dict[str, list[float]]:
     """Return ``P(K >= k)`` of the designed law and of the parametric ones, and ``k`` itself: lists of equal length."""
     last = math.ceil(_BEYOND_CAP * design.goal.cap)
     laws = {"designed": design.count, **{name: fit.count for name, fit in design.fits.items() if fit is not None}}
     return {"k": [float(k) for k in range(last + 1)], **{name: survival_function(law, last) for name, law in laws.items()}}
-
-
-def _round_gap(gap: float) -> str:
-    return f"{gap * 1.05:.1e}" if gap else "0"  # two digits, rounded up
 
 
 def _cells(fit: ParametricFit) -> tuple[str, str, str, str]:
@@ -184,16 +179,15 @@ def _cells(fit: ParametricFit) -> tuple[str, str, str, str]:
     )
 
 
-def _figure(design: Design, curves: Curves) -> Figure:
+def _figure(design: Design) -> Figure:
     """Return a figure with one panel; pyplot's global state is not used."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8.4, 4.6), dpi=200, layout="constrained")
     axes = figure.add_subplot()
-    probabilities = {
-        "designed": design.success_probability,
-        **{name: fit.success_probability for name, fit in design.fits.items() if fit is not None},
-    }
+    curves = survival_curves(design)
+    probabilities = {name: fit.success_probability for name, fit in design.fits.items() if fit is not None}
+    probabilities["designed"] = design.success_probability
     for name, (label, style) in _STYLES.items():
         if name in curves:
             text = f"{label}: {math.floor(probabilities[name] * 1e4) / 1e4:.4f}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -56,8 +56,7 @@ class DesignGoal:
 
     def as_dict(self) -> dict[str, object]:
         """Return JSON data."""
-        mean = None if self.mean is None else float(self.mean)
-        return {"epsilon": self.epsilon, "delta": self.delta, "tau": self.tau, "cap": self.cap, "mean": mean}
+        return {**asdict(self), "mean": None if self.mean is None else float(self.mean)}
 
     def limits(self, separator: str) -> str:
         """Return the limits on K as text."""

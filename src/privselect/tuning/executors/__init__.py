@@ -12,7 +12,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from privselect._util.validation import format_value
 from privselect.errors import ParameterError
@@ -50,18 +51,9 @@ def read_engine(given: Engine | str, workers: int | None = None) -> Engine:
         return given
     if given == "serial":
         return Serial()
-    if given == "processes":
-        from privselect.tuning.executors.processes import Processes
-
-        return Processes(workers)
-    if given == "dask":
-        from privselect.tuning.executors.dask import Dask
-
-        return Dask(workers=workers)
-    if given == "ray":
-        from privselect.tuning.executors.ray import Ray
-
-        return Ray(workers=workers)
+    if isinstance(given, str) and given in NAMES:
+        module: Any = import_module(f"{__name__}.{given}")  # its class is Processes, Dask or Ray
+        return cast("Engine", getattr(module, given.capitalize())(workers=workers))
     raise ParameterError(f"`executor` must be one of {', '.join(NAMES)}, got {format_value(given)}")
 
 

@@ -10,11 +10,12 @@ import threading
 from abc import abstractmethod
 from concurrent.futures import Executor, Future
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privselect.errors import ParameterError
-from privselect.tuning.executors.worker_setup import start_trackers, unpack_setup
+from privselect.tuning.executors.worker_setup import run_in_worker, start_trackers, unpack_setup
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -25,23 +26,20 @@ if TYPE_CHECKING:
 class ClusterExecutor(Executor):
     """Run tasks on a cluster as Python futures, which always end, even if the cluster does not answer.
 
-    ``undo`` closes our own cluster, and everything else opened for the run.
+    ``undo`` closes our own cluster, and everything else opened for the run. A subclass calls this constructor last: until then, the
+    caller closes them after an error.
     """
 
     def __init__(self, undo: contextlib.ExitStack) -> None:
-        self._undo = undo
+        self._undo = undo.pop_all()
         self._token = secrets.token_hex(16)  # by which a worker finds the setup that it has unpacked
         self._lock = threading.Lock()
         self._pending: dict[Future[Any], Any] = {}
         self._open = True
 
     @abstractmethod
-    def _send(self, function: Callable[..., Any], arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        """Submit a task to the cluster and return it."""
-
-    @abstractmethod
-    def _listen(self, task: Any, done: Callable[[Any], None]) -> None:
-        """Call ``done`` when the task has ended in any way."""
+    def _send(self, *call: Any) -> tuple[Any, Any]:
+        """Submit :func:`run_on_cluster` with this call; return the task, and its future, which accepts callbacks."""
 
     @abstractmethod
     def _result(self, ended: Any) -> Any:
@@ -57,18 +55,20 @@ class ClusterExecutor(Executor):
             raise RuntimeError("cannot schedule new futures after shutdown")
         future: Future[Any] = Future()
         future.set_running_or_notify_cancel()
-        task = self._send(function, arguments, named)
+        task, running = self._send(function, arguments, named)
         with self._lock:
             self._pending[future] = task
-        self._listen(task, partial(self._hand_over, future))
+        running.add_done_callback(partial(self._hand_over, future))
         return future
 
     def _hand_over(self, future: Future[Any], ended: Any) -> None:
-        outcome, lost = None, None
+        outcome: Any = None
+        lost: Exception | None = None
         try:
             outcome = self._result(ended)
         except BaseException as error:  # noqa: BLE001 - a killed, cancelled or vanished task counts as a lost worker
-            lost = _without_details(error)
+            # Not the cluster's own error about a lost worker, whose text contains machine names and tracebacks.
+            lost = error if isinstance(error, ParameterError) else RuntimeError("a worker was lost")
         with self._lock:
             if self._pending.pop(future, None) is None:
                 return  # shut down in the meantime
@@ -92,30 +92,34 @@ class ClusterExecutor(Executor):
         self._undo.close()
 
 
-def _without_details(lost: BaseException) -> Exception:
-    """Replace a cluster's error about a lost worker, whose text contains machine names and tracebacks."""
-    return lost if isinstance(lost, ParameterError) else RuntimeError("a worker was lost")
+# -- in the workers ------------------------------------------------------------------------------------------------------------
+
+_SETUPS: dict[str, TrialSetup] = {}  # the setup that this worker unpacked last, by a random token
+_LOCK = threading.Lock()
 
 
-class SetupCache:
-    """The setup that a worker of a cluster unpacked last, by a random token. The setup of the next run replaces it."""
+def run_on_cluster(token: str, parcel: bytes, function: Callable[..., Any], arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    """Run the function on the setup with this token."""
+    # Looked up in the module, because Ray may send this function by value, with copies of the objects it refers to.
+    return run_in_worker(import_module(__name__).cached_setup(token, parcel), function, *arguments, **named)
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._kept: dict[str, TrialSetup] = {}
 
-    def get(self, token: str, parcel: bytes) -> TrialSetup:
-        """Return the setup, unpacked if this worker has not done so yet."""
-        with self._lock:
-            if token not in self._kept:
-                self._kept.clear()
-                self._kept[token] = unpack_setup(parcel)
-            return self._kept[token]
+def cached_setup(token: str, parcel: bytes) -> TrialSetup:
+    """Return the setup, unpacked if this worker has not done so yet."""
+    with _LOCK:
+        if token not in _SETUPS:
+            _SETUPS.clear()
+            _SETUPS[token] = unpack_setup(parcel)
+        return _SETUPS[token]
 
-    def forget(self, token: str) -> None:
-        """Delete the setup, so private data does not stay in the worker after the run."""
-        with self._lock:
-            self._kept.pop(token, None)
+
+def forget_setup(token: str) -> None:
+    """Delete the setup, so private data does not stay in the worker after the run."""
+    with _LOCK:
+        _SETUPS.pop(token, None)
+
+
+# -- our own cluster -----------------------------------------------------------------------------------------------------------
 
 
 @contextlib.contextmanager

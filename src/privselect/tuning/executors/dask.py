@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from privselect._util.validation import format_value
 from privselect.errors import ParameterError
 from privselect.tuning.executors import Engine
-from privselect.tuning.executors.cluster_futures import ClusterExecutor, SetupCache, private_folder
-from privselect.tuning.executors.worker_setup import check_installed, check_workers, pack_setup, run_in_worker, silence_worker
+from privselect.tuning.executors.cluster_futures import ClusterExecutor, forget_setup, private_folder, run_on_cluster
+from privselect.tuning.executors.worker_setup import check_installed, check_workers, pack_setup, silence_worker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from concurrent.futures import Executor
 
     from privselect.tuning.trial import TrialSetup
@@ -47,11 +47,10 @@ class Dask(Engine):
         check_installed("distributed", "dask")
         if client is None:
             check_installed("cryptography", "dask")
-            number = check_workers(workers)
-        else:
-            number = check_workers(_thread_count(client) if workers is None else workers)
+        elif workers is None:
+            workers = _thread_count(client)
         object.__setattr__(self, "client", client)
-        object.__setattr__(self, "workers", number)
+        object.__setattr__(self, "workers", check_workers(workers))
 
     def open(self, setup: TrialSetup) -> Executor:
         """Send the setup to every worker; one that joins later gets it from another worker."""
@@ -59,7 +58,7 @@ class Dask(Engine):
         with contextlib.ExitStack() as undo:
             undo.enter_context(_without_logs())
             client = self.client if self.client is not None else undo.enter_context(_own_cluster(self.workers))
-            return _DaskExecutor(client, parcel, undo.pop_all())
+            return _DaskExecutor(client, parcel, undo)
 
 
 @contextlib.contextmanager
@@ -135,22 +134,15 @@ def _silence_plugin() -> Any:
 
 class _DaskExecutor(ClusterExecutor):
     def __init__(self, client: Any, parcel: bytes, undo: contextlib.ExitStack) -> None:
-        super().__init__(undo)
         self._client = client
-        try:
-            self._parcel = client.scatter(parcel, broadcast=True, hash=False)
-        except BaseException:
-            undo.close()
-            raise
+        self._parcel = client.scatter(parcel, broadcast=True, hash=False)
+        super().__init__(undo)
 
-    def _send(self, function: Callable[..., Any], arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    def _send(self, *call: Any) -> tuple[Any, Any]:
         # A random key reveals nothing, and keeps tasks with the same candidate and seed apart.
-        return self._client.submit(
-            _run_in_dask_worker, self._token, self._parcel, function, arguments, named, key=secrets.token_hex(16), pure=False, retries=0
-        )
-
-    def _listen(self, task: Any, done: Callable[[Any], None]) -> None:
-        task.add_done_callback(done)
+        key = secrets.token_hex(16)
+        task = self._client.submit(run_on_cluster, self._token, self._parcel, *call, key=key, pure=False, retries=0)
+        return task, task
 
     def _result(self, ended: Any) -> Any:
         try:
@@ -160,17 +152,4 @@ class _DaskExecutor(ClusterExecutor):
 
     def _stop(self, tasks: list[Any]) -> None:
         self._client.cancel([*tasks, self._parcel], force=True)
-        self._client.run(_forget, self._token)
-
-
-# -- in the workers ------------------------------------------------------------------------------------------------------------
-
-_CACHE = SetupCache()
-
-
-def _run_in_dask_worker(token: str, parcel: bytes, function: Callable[..., Any], arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
-    return run_in_worker(_CACHE.get(token, parcel), function, *arguments, **named)
-
-
-def _forget(token: str) -> None:
-    _CACHE.forget(token)
+        self._client.run(forget_setup, self._token)

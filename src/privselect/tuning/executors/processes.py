@@ -10,6 +10,7 @@ import signal
 import sys
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from privselect._util.child_process import exit_with_parent
@@ -23,7 +24,6 @@ from privselect.tuning.executors.worker_setup import (
     silence_worker,
     start_trackers,
     unpack_setup,
-    usable_memory,
 )
 
 if TYPE_CHECKING:
@@ -54,9 +54,14 @@ class Processes(Engine):
 
     @property
     def memory_share(self) -> int | None:
-        """An equal share of 90% of the memory. A trial that exceeds it fails, and no worker is killed for it."""
-        available = usable_memory()
-        return None if available is None else max(available * 9 // 10 // self.workers, 2**20)
+        """An equal share of 90% of the memory of the machine or its container. A trial that exceeds it fails; its worker stays."""
+        try:
+            available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        except (AttributeError, ValueError, OSError):
+            return None
+        with contextlib.suppress(OSError, ValueError):  # not in a container, or in one without a limit
+            available = min(available, int(Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii")))
+        return max(available * 9 // 10 // self.workers, 2**20)
 
     def open(self, setup: TrialSetup) -> Executor:
         """Start all workers at once, so their number does not depend on how many are busy later."""
@@ -71,10 +76,10 @@ class _PoolExecutor(Executor):
         # Not left to the first worker: once started, Python's own tracker lets the signal through that _block_sigint holds back.
         start_trackers(resource_tracker)
         reader, self._alive = multiprocessing.Pipe(duplex=False)  # closes when the coordinator is gone, which the workers notice
-        # In a list, which each worker empties, so its copy of the bytes is freed after unpacking.
-        self._pool = ProcessPoolExecutor(
-            workers, initializer=_start_worker, initargs=([parcel], reader, os.getpid()), env=_worker_environment()
-        )
+        environment = {name: "1" for name in _THREAD_VARIABLES if name not in os.environ}
+        environment["LOKY_MAX_MEMORY_LEAK_SIZE"] = str(sys.maxsize)  # do not replace a worker whose memory has grown
+        # The parcel is in a list, which each worker empties, so its copy of the bytes is freed after unpacking.
+        self._pool = ProcessPoolExecutor(workers, initializer=_start_worker, initargs=([parcel], reader, os.getpid()), env=environment)
         self._open = True
         self.submit(_do_nothing)  # loky starts its workers at the first call
 
@@ -111,12 +116,6 @@ def _block_sigint() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _worker_environment() -> dict[str, str]:
-    """Return the variables set for workers: one thread each, and no replacement of a worker whose memory has grown."""
-    threads = {name: "1" for name in _THREAD_VARIABLES if name not in os.environ}
-    return {**threads, "LOKY_MAX_MEMORY_LEAK_SIZE": str(sys.maxsize)}
 
 
 # -- in the workers ------------------------------------------------------------------------------------------------------------

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from privselect._util.validation import format_value
 from privselect.errors import ParameterError
 from privselect.tuning.executors import Engine
-from privselect.tuning.executors.cluster_futures import ClusterExecutor, SetupCache, private_folder
-from privselect.tuning.executors.worker_setup import check_installed, check_workers, pack_setup, run_in_worker
+from privselect.tuning.executors.cluster_futures import ClusterExecutor, private_folder, run_on_cluster
+from privselect.tuning.executors.worker_setup import check_installed, check_workers, pack_setup
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from concurrent.futures import Executor
 
     from privselect.tuning.trial import TrialSetup
@@ -54,32 +54,16 @@ class Ray(Engine):
         """Connect to Ray or start it, and store the setup, which each worker fetches once."""
         parcel = pack_setup(setup)
         with contextlib.ExitStack() as undo:
-            _prepare_import()
+            # What Ray reads when it is imported: no usage report, and ports that require a token.
+            os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+            if "ray" not in sys.modules:
+                os.environ.setdefault("RAY_AUTH_MODE", "token")
             import ray
 
             if not ray.is_initialized():
                 undo.enter_context(_own_cluster(self.workers) if self.address is None else _connect(self.address))
             undo.enter_context(_without_messages())
-            return _RayExecutor(parcel, undo.pop_all())
-
-
-def _prepare_import() -> None:
-    """Set what Ray reads from the environment when it is imported: no usage report, and ports that require a token."""
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    if "ray" not in sys.modules:
-        os.environ.setdefault("RAY_AUTH_MODE", "token")
-
-
-@contextlib.contextmanager
-def _environment(variables: dict[str, str]) -> Iterator[None]:
-    """Set environment variables for Ray; those set by the user stay."""
-    added = {name: value for name, value in variables.items() if name not in os.environ}
-    os.environ.update(added)
-    try:
-        yield
-    finally:
-        for name in added:
-            os.environ.pop(name, None)
+            return _RayExecutor(parcel, undo)
 
 
 @contextlib.contextmanager
@@ -110,8 +94,11 @@ def _connect(address: str) -> Iterator[None]:
 def _own_cluster(workers: int) -> Iterator[None]:
     import ray
 
-    # Without our own token, Ray would write one into the user's home folder.
-    with private_folder(_short_root()) as folder, _environment({"RAY_AUTH_TOKEN": _AUTH_TOKEN}):
+    root = tempfile.gettempdir()
+    with private_folder(root if len(root) <= _MAX_FOLDER_LENGTH else "/tmp") as folder:  # noqa: S108 - a new folder
+        # Without our own token, Ray would write one into the user's home folder. A token set by the user stays.
+        own_token = "RAY_AUTH_TOKEN" not in os.environ
+        os.environ.setdefault("RAY_AUTH_TOKEN", _AUTH_TOKEN)
         try:
             ray.init(
                 address="local",
@@ -125,30 +112,21 @@ def _own_cluster(workers: int) -> Iterator[None]:
             yield
         finally:
             ray.shutdown()
-
-
-def _short_root() -> str:
-    root = tempfile.gettempdir()
-    return root if len(root) <= _MAX_FOLDER_LENGTH else "/tmp"  # noqa: S108 - a new private folder is created in it
+            if own_token:
+                os.environ.pop("RAY_AUTH_TOKEN", None)
 
 
 class _RayExecutor(ClusterExecutor):
     def __init__(self, parcel: bytes, undo: contextlib.ExitStack) -> None:
         import ray
 
+        self._parcel = ray.put(parcel)
+        self._task = ray.remote(max_retries=0, retry_exceptions=False, num_cpus=1)(run_on_cluster)
         super().__init__(undo)
-        try:
-            self._parcel = ray.put(parcel)
-            self._task = ray.remote(max_retries=0, retry_exceptions=False, num_cpus=1)(_run_in_ray_worker)
-        except BaseException:
-            undo.close()
-            raise
 
-    def _send(self, function: Callable[..., Any], arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        return self._task.remote(self._token, self._parcel, function, arguments, named)
-
-    def _listen(self, task: Any, done: Callable[[Any], None]) -> None:
-        task.future().add_done_callback(done)
+    def _send(self, *call: Any) -> tuple[Any, Any]:
+        task = self._task.remote(self._token, self._parcel, *call)
+        return task, task.future()
 
     def _result(self, ended: Any) -> Any:
         lost = ended.exception()
@@ -164,18 +142,3 @@ class _RayExecutor(ClusterExecutor):
             with contextlib.suppress(Exception):  # it may have just ended
                 ray.cancel(reference, force=True)
         del self._parcel, self._task
-
-
-# -- in the workers ------------------------------------------------------------------------------------------------------------
-
-
-def _run_in_ray_worker(token: str, parcel: bytes, function: Callable[..., Any], arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
-    return run_in_worker(_cache().get(token, parcel), function, *arguments, **named)
-
-
-def _cache() -> SetupCache:
-    # Looked up in the module, because Ray may send this function by value, with copies of the objects it refers to.
-    return sys.modules[__name__]._CACHE  # type: ignore[no-any-return]  # noqa: SLF001
-
-
-_CACHE = SetupCache()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import importlib
 import importlib.util
-import os
 import pickle
 import signal
 import sys
@@ -31,17 +30,6 @@ def check_workers(workers: object) -> int:
     return int(cpu_count()) if workers is None else int(check_number("workers", workers, integer_range(1, _MAX_WORKERS)))
 
 
-def usable_memory() -> int | None:
-    """Return the memory of the machine or of its container in bytes, or None if it is unknown."""
-    try:
-        available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):
-        return None
-    with contextlib.suppress(OSError, ValueError):  # not in a container, or in one without a limit
-        available = min(available, int(Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii")))
-    return available
-
-
 def check_installed(module: str, extra: str) -> None:
     """Refuse an engine whose package is missing when the engine is named, before anything is drawn."""
     for needed in (module, "loky", "cloudpickle"):
@@ -53,16 +41,13 @@ def pack_setup(setup: TrialSetup) -> bytes:
     """Pickle the setup; the objective may be from a script or a notebook, a lambda or a closure."""
     import cloudpickle
 
+    # Where the coordinator finds modules, so a worker also finds those next to a plan file or a script.
+    folders = [str(Path(place or ".").resolve()) for place in sys.path]
     try:
-        return pickle.dumps((_import_folders(), "torch" in sys.modules, bytes(cloudpickle.dumps(setup))))
+        return pickle.dumps((folders, "torch" in sys.modules, bytes(cloudpickle.dumps(setup))))
     except Exception as error:  # noqa: BLE001 - from the user's own object
         # Without its text, which may contain a record.
         raise ParameterError(f"the objective and its data must be picklable, got a {type(error).__name__}") from None
-
-
-def _import_folders() -> list[str]:
-    """Return where the coordinator finds modules, so a worker also finds those next to a plan file or a script."""
-    return [str(Path(place or ".").resolve()) for place in sys.path]
 
 
 def unpack_setup(parcel: bytes) -> TrialSetup:
