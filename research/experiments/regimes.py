@@ -1,7 +1,7 @@
 """The ways to spend a budget on tuning, and the noise that each requires for each law of K.
 
 ``exact``, ``paper`` and ``renyi`` release the best of K trials and differ only in the accounting. ``composition`` pays for a fixed
-number of trials as if all were released. ``free`` is a selection that is not paid for: a ceiling, not private.
+number of trials as if all were released. ``free`` ignores the cost of selection: a ceiling, not private.
 
 The noise is found from the safe side: for ``exact`` to a few parts in a million, for ``paper`` and ``renyi`` to one part in a
 thousand.
@@ -92,7 +92,7 @@ def law_options(epsilon: float, count: Count) -> list[Option]:
 
 
 def fixed_options(epsilon: float) -> list[Option]:
-    """Return the noise for a fixed number of trials, paid for as if all were released.
+    """Return the noise for a fixed number of trials, accounted for as if all were released.
 
     Releasing only the winner never costs more than releasing all, so the exact regime may use the same noise. It could use slightly
     less noise, but computing how much takes minutes for each number of trials, and other laws of K are better for it.

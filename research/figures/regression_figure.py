@@ -31,7 +31,7 @@ _STYLES: dict[tuple[str, str], tuple[str, dict[str, Any]]] = {
     ("trivial", "none"): ("every prediction 0", {**GREY, "linewidth": 1.0, "linestyle": (0, (1, 2))}),
 }
 _NAMES = {"bike": "bike", "elevators_data": "elevators", "protein": "protein", "power_plant": "power plant"}
-_ROWS = {"unpaid": "validation as published\n(not paid for)", "paid": "validation paid for"}
+_ROWS = {"unpaid": "raw validation\n(as published)", "paid": "private validation"}
 
 
 @dataclass(frozen=True, slots=True)

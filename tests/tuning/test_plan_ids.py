@@ -24,6 +24,7 @@ IDS = {
     "audit_worst_case",
     "demo_correct",
     "demo_trial",
+    "mechanism_with_score",
     "opacus_trial",
     "optuna_objective",
     "sklearn_at_least_declared",

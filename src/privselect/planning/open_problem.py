@@ -15,10 +15,10 @@ from privselect.open_spec import OpenParameter, OpenSpec
 from privselect.selection.selection import selection_of
 from privselect.text_forms import read_spec, write_value
 
-_FINEST = 1e-6  # of a logarithm: accuracy of the ends of a search range
+_FINEST = 1e-6  # of a logarithm: accuracy of the bounds of a search range
 _FAR = math.log(1000.0)  # a given starting value further than this from the default one is ignored
 
-# Ends of a search range for parameters whose own range has none, or ends at 0.
+# Bounds of a search range for parameters whose own range has none, or a lower bound of 0.
 _SMALLEST, _LARGEST = 1e-9, 1e6
 _SMALLEST_OF = {"sigma": 1e-3, "noise_multiplier": 1e-3, "mu": 1e-6, "delta": 1e-100}
 _DIGITS = 7  # solved numbers are rounded to this many digits, because people read and type them
@@ -116,14 +116,14 @@ class OpenProblem:
         if start is None:
             self.parts(initial.start)  # raises the error: another parameter is out of its range
             start = initial.start
-        safest, riskiest = (self._allowed_end(initial, start, end) for end in (initial.safest, initial.riskiest))
+        safest, riskiest = (self._allowed_bound(initial, start, bound) for bound in (initial.safest, initial.riskiest))
         return replace(initial, start=start, safest=safest, riskiest=riskiest)
 
-    def _allowed_end(self, initial: SearchRange, start: float, end: float) -> float:
-        """Return ``end`` if it is allowed, else the allowed value nearest to it, by bisection from ``start``."""
-        inside, outside = initial.to_log(start), initial.to_log(end)
-        if self.is_allowed(end):
-            return end
+    def _allowed_bound(self, initial: SearchRange, start: float, bound: float) -> float:
+        """Return ``bound`` if it is allowed, else the allowed value nearest to it, by bisection from ``start``."""
+        inside, outside = initial.to_log(start), initial.to_log(bound)
+        if self.is_allowed(bound):
+            return bound
         while abs(outside - inside) > _FINEST:
             middle = 0.5 * (inside + outside)
             inside, outside = (middle, outside) if self.is_allowed(initial.from_log(middle)) else (inside, middle)

@@ -129,7 +129,7 @@ class BudgetSearch:
 def feasible_ranges(meets: Callable[[int], bool], low: int, high: int) -> tuple[tuple[int, int], ...]:
     """Return the ranges (first, last) of integers from ``low`` to ``high`` for which ``meets`` holds.
 
-    Integers are tried one by one at first, then in steps of 5%; the ends of each range found are exact. A range that starts and
+    Integers are tried one by one at first, then in steps of 5%; the bounds of each range found are exact. A range that starts and
     ends between two neighbouring trial points is missed.
     """
     places = _trial_points(low, high)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from privselect._util.validation import format_value
 from privselect.errors import ParameterError, PrivselectError
 from privselect.mechanisms import DiscreteGaussian, Disjoint, Mechanism, Mixture
+from privselect.tuning.plan_ids import plan_id
 from privselect.tuning.scores import NoisyCount
 
 if TYPE_CHECKING:
@@ -133,6 +134,7 @@ def _is_mixture_of(own: MechanismOf, mechanism: Mechanism, score: Score, space: 
         return False
 
 
+@plan_id("mechanism_with_score")
 def _mechanism_with_score(mechanism_of: MechanismOf, score: Score, candidate: Candidate) -> Mechanism:
     return _add_score_noise(mechanism_for(mechanism_of, candidate), score)
 

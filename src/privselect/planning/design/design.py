@@ -45,7 +45,7 @@ class Design:
     - ``success_probability``: the probability of at least one trial in the best fraction tau of candidates, rounded down.
     - ``upper_bound``: a proved bound on it for every law of K that is (epsilon, delta)-DP with K <= cap and E K <= mean. None if no lower
       bound on the mechanism is proved.
-    - ``certifiable_upper_bound``: the same for every law that the accountant could certify.
+    - ``certifiable_upper_bound``: a proved bound on it for every law that the accountant could certify.
     - ``epsilon``: the certified epsilon at delta.
     - ``iterations``: the number of iterations of the search.
     """
