@@ -40,7 +40,7 @@ $(STAMP): pyproject.toml
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
-demo: install  ## the main job, into demo/: plan a budget, tune a model of real digits privately, certify, verify and report
+demo: install  ## a complete example, into demo/: plan a budget, tune a model of real digits privately, certify, verify and report
 	$(BIN)/privselect demo
 	$(BIN)/privselect verify demo/certificate.json --plan demo.toml
 
@@ -117,7 +117,7 @@ figures: install  ## draw figures 1 to 8 of the paper with the exact bound into 
 	$(ONE_THREAD) $(BIN)/python -m research.figures $(FIGURE) --out figures $(if $(DATA),--data $(DATA))
 
 # Trained models are kept in experiments/, so an interrupted run continues from there.
-experiments: $(OPACUS_STAMP)  ## measure what exact accounting buys: into docs/experiments with DATA=FOLDER, otherwise a part of it into experiments/
+experiments: $(OPACUS_STAMP)  ## measure what exact accounting gains: into docs/experiments with DATA=FOLDER, otherwise a part of it into experiments/
 	@mkdir -p $(OUT)
 	$(ONE_THREAD) $(BIN)/python -m research.experiments.headline --out $(OUT)
 	$(ONE_THREAD) $(BIN)/python -m research.experiments.accuracy --out $(OUT) $(if $(DATA),--data $(DATA))

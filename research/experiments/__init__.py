@@ -1,1 +1,1 @@
-"""Measure what exact accounting buys, with every number in a table."""
+"""Measure what exact accounting gains, with every number in a table."""

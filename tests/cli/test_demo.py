@@ -1,4 +1,4 @@
-"""The main job, from a budget to a verified release."""
+"""The complete example, from a budget to a verified release."""
 
 import re
 

@@ -47,7 +47,7 @@ REFUSED = [
     (lambda: Binomial(n=20, p=1, cap=5), "`cap` must be at least 20, the smallest K that binomial can draw here, got 5"),
     (lambda: Fixed(k=0), "`k` must be an integer >= 1 and <= 1000000000000000, got 0"),
     (lambda: Fixed(k=8, cap=4), "`cap` must be at least k = 8, the only K that fixed draws, got 4"),
-    (lambda: Finite({0: 1, 5: 9}, cap=4), "`cap` must be at least 5, the smallest K >= 1 that this law can draw, got 4"),
+    (lambda: Finite({0: 1, 5: 9}, cap=4), "`cap` must be at least 5, the smallest K >= 1 with a positive weight, got 4"),
     (lambda: Finite({0: 0.25, 5: 0.5}), "a pmf must sum to 1, got 0.75"),
     (lambda: Finite({0: 0.1, 5: 0.9000000000000001}), "a pmf must sum to 1, got 1 + 1e-16"),
     (lambda: Finite({0: 1}), "a pmf must give some k >= 1 a positive weight, got {0: 1}"),

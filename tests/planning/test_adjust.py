@@ -257,7 +257,7 @@ BAD = [
     ({"epsilon": 0}, r"`epsilon` must be in \(0, 700\], got 0"),
     ({"epsilon": 701}, r"`epsilon` must be in \(0, 700\], got 701"),
     ({"epsilon": None, "epsilon_base": -1}, r"`epsilon_base` must be in \(0, 700\], got -1"),
-    ({"epsilon": None, "epsilon_base": 699}, "`epsilon_base` must make a total of at most 700, got 699"),
+    ({"epsilon": None, "epsilon_base": 699}, "`epsilon_base` must give a total epsilon of at most 700, got 699"),
     ({"probabilities": [1]}, "`probabilities` must hold one number for each of the 2 noise levels, got 1"),
     ({"probabilities": [0.5, 0.6]}, "`probabilities` must sum to 1, got 1.1"),
     ({"probabilities": [1 / 3, 2 / 3]}, "`probabilities` must sum to 1, got"),

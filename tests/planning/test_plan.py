@@ -209,5 +209,5 @@ def test_a_plan_without_an_unknown_is_checked_against_its_budget():
     assert plan.cost.upper <= 1.8
     with pytest.raises(ParameterError, match=r"must meet its budget, epsilon 1.7 at delta 1e-06, got an epsilon of 1.788"):
         check_plan("gaussian(sigma=4)", "geometric(mean=30)", epsilon=1.7, delta=1e-6)
-    with pytest.raises(ParameterError, match="no number must be left open here"):
+    with pytest.raises(ParameterError, match="`mechanism` and `count` must have no open number"):
         check_plan("gaussian(sigma=?)", epsilon=1.7, delta=1e-6)

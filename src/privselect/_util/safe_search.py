@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-LARGEST_EPSILON = 700.0  # e^709 overflows, and no such guarantee is of use
+LARGEST_EPSILON = 700.0  # e^709 overflows, and such guarantees are useless
 
 _NARROW = 1e-5  # relative width of a bracket that needs no further steps
 _CLIFF_POWER = 2.0  # first guess: the bound falls like this power of the distance to the edge

@@ -165,9 +165,7 @@ def _read_json(text: str | bytes) -> dict[str, Any]:
     except (FieldsError, CertificateError):
         raise
     except (ValueError, RecursionError):  # integers of thousands of digits; deeply nested brackets
-        raise CertificateError(
-            "the certificate is not JSON that a certificate could be: it nests too deeply or has huge integers"
-        ) from None
+        raise CertificateError("the certificate is not valid: its JSON nests too deeply or has huge integers") from None
     if not isinstance(value, dict):
         raise CertificateError(f"a certificate must be a JSON object, got {format_value(value)}")
     return value

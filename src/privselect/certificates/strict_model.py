@@ -11,7 +11,7 @@ from privselect._util.validation import format_value, truncate
 from privselect.errors import ParameterError
 
 _HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}  # control characters, invisible marks, line separators
-_BLANKS = "\u115f\u1160\u2800\u3164\uffa0"  # letters and symbols without ink
+_BLANKS = "\u115f\u1160\u2800\u3164\uffa0"  # letters and symbols that are displayed as blanks
 _LONGEST = 1000
 
 

@@ -100,10 +100,10 @@ MechanismOption = Annotated[Any, option("mechanism", "M", "The mechanism of one 
 _COUNT = "The law of K, the number of trials, such as geometric(mean=300)."
 CountOption = Annotated[Any, option("count", "C", f"{_COUNT} Default: one trial.", parse_count)]
 RequiredCount = Annotated[Any, option("count", "C", _COUNT, parse_count)]
-_DELTA = number_option("delta", "D", OPEN_UNIT, "A probability in (0, 1).")
+_DELTA = number_option("delta", "D", OPEN_UNIT, "The delta of (epsilon, delta)-DP, in (0, 1).")
 DeltaOption = Annotated[float, _DELTA]
 OptionalDelta = Annotated[float | None, _DELTA]
-EpsilonOption = Annotated[float, number_option("epsilon", "E", REAL, "A real number.")]
+EpsilonOption = Annotated[float, number_option("epsilon", "E", REAL, "The epsilon of (epsilon, delta)-DP, a real number.")]
 AccuracyOption = Annotated[
     float | None,
     number_option(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from privselect.interval import Interval
 
 EXIT_FAILED, EXIT_REFUSED, EXIT_INTERRUPTED = 1, 2, 130
-DIGITS = 4  # significant digits of a bound, unless more are asked for
+DIGITS = 4  # significant digits of a bound, unless more are requested
 
 
 @contextmanager

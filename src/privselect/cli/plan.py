@@ -25,7 +25,7 @@ def plan(
     json: JsonOption = False,
     out: OutFile = None,
 ) -> None:
-    """Solve for the one number written as ? that meets a budget."""
+    """Solve for the open number, written as ?, under a budget."""
     terms = {"mechanism": mechanism, "epsilon": epsilon, "delta": delta, "count": count}
     given = [name for name, value in terms.items() if value is not None]
     if file is not None and given:

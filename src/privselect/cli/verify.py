@@ -46,7 +46,7 @@ def _print_result(result: "VerificationResult", *, key_expected: bool) -> None:
     if result.signed_by is not None and not key_expected:
         print("The owner of this key is not checked. Confirm the key through another channel and pass it as --key.")
     if result.holds and result.unprotected:
-        print(f"{'Unsigned. ' if result.signed_by is None else ''}Only a signature by a known key protects the following.")
-        print("Without one, anyone can change it and rebuild a certificate that verifies:")
+        print(f"{'Unsigned. ' if result.signed_by is None else ''}Only a signature by a known key protects the following facts.")
+        print("Without one, anyone can change them and rebuild a certificate that verifies:")
         for part in result.unprotected:
             print(f"- {part}")

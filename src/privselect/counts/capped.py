@@ -36,8 +36,8 @@ class CappedCount(Count):
 
     The sum has a closed form too. k P(k) (1-u)^(k-1) is the uncapped phi'(1-u) times the probability of k-1 under the *tilted,
     size-biased* distribution, which belongs to the same family. So the sum is phi'(1-u) times a tail probability of that
-    distribution. If the cap is small, or P(K <= cap) so small that precision would suffer, a table of probabilities is used instead,
-    computed from the ratios of neighbouring terms.
+    distribution. A table of probabilities, computed from the ratios of neighbouring terms, is used instead if the cap is small. It is
+    also used if P(K <= cap) is too small for an accurate quotient.
     """
 
     __slots__ = ()

@@ -61,7 +61,7 @@ class Finite(Count):
         kept = self._weights_up_to_cap()
         if not kept or kept[-1][0] == 0:
             smallest = next(k for k, _ in self.pmf if k > 0)
-            raise ParameterError(f"`cap` must be at least {smallest}, the smallest K >= 1 that this law can draw, got {self.cap}")
+            raise ParameterError(f"`cap` must be at least {smallest}, the smallest K >= 1 with a positive weight, got {self.cap}")
 
     def _argument_texts(self) -> Iterator[str]:
         yield write_value(dict(self.pmf))

@@ -70,7 +70,7 @@ def mechanism_from_estimator(estimator: Any) -> Mechanism:
     epsilon = check_number("epsilon", estimator.epsilon, POSITIVE)
     if not (estimator.random_state is None or isinstance(estimator.random_state, np.random.RandomState)):
         raise ParameterError(
-            f"`random_state` must be None or a RandomState, got {format_value(estimator.random_state)}: known noise hides nothing"
+            f"`random_state` must be None or a RandomState, got {format_value(estimator.random_state)}: a known seed reveals the noise"
         )
     for name, options in model.allowed.items():
         value = getattr(estimator, name)

@@ -52,9 +52,9 @@ def report_noisy_max(  # noqa: PLR0913 - one call states everything that is rele
     Scores are exact: integers, fractions, and floats with their exact binary value. The sensitivity must hold for the scores as computed,
     including rounding. The comparison is exact too: as many bits of the noise are drawn as it needs.
 
-    ``top=k`` returns k indices, the best first. These are k rounds with fresh noise, each on the remaining scores, and cost
-    ``NoisyMax(noise, m=m, rounds=k)``, because a round over fewer scores is a round over m scores some of which cannot win. A batch of n
-    vectors has n times as many rounds.
+    ``top=k`` returns k indices, the best first. These are k rounds with fresh noise, each on the remaining scores. They cost
+    ``NoisyMax(noise, m=m, rounds=k)``: a round over fewer scores is a round over m scores of which some cannot win. A batch of n vectors
+    has n times as many rounds.
 
     ``value`` is noise such as gaussian or discrete_laplace, with which the winner's score is also released: see :class:`NoisyWinner`.
 
@@ -86,8 +86,8 @@ class NoisyWinner:
     """The winner's index, its score with fresh noise, and the mechanism that releases both.
 
     With discrete noise the value is an integer, or a fraction if the sensitivity is not an integer. With continuous noise the real number
-    is rounded down to a multiple of a power of two that depends on the noise's scale and the sensitivity only, then to a float. So the
-    value is a function of the real number, and its digits reveal nothing about the computation.
+    is rounded down to a multiple of a power of two, then to a float. The power of two depends on the noise's scale and the sensitivity
+    only. So the value is a function of the real number, and its digits reveal nothing about the computation.
 
     ``mechanism`` assumes that one record may move every score in either direction. If it moves fewer scores, or all in one direction,
     compose the ``NoisyMax`` with these settings and the same noise.

@@ -113,7 +113,7 @@ def split_pairs(parts: Pairs, size: float) -> list[tuple[SplitPair, int]]:
 
 
 def are_large_losses_common(parts: Pairs, size: float) -> bool:
-    """Return whether large losses may be so many that the peaks overlap: then one transform of all sums is good enough."""
+    """Return whether large losses may be too frequent for separate peaks: then one transform of all sums is accurate enough."""
     return any(part.max_large_losses(times) > MAX_TERMS for part, times in split_pairs(parts, size))
 
 

@@ -27,7 +27,7 @@ _TOLERANCE = 1e-3  # baselines are for display only
 def solve_baselines(
     problem: OpenProblem, search: BudgetSearch, value: float, delta: float
 ) -> tuple[dict[str, float | None], dict[str, str]]:
-    """Return the value that each other bound needs in place of ``value`` (None if there is none), and notes with the reasons."""
+    """Return the value that each other bound needs instead of ``value`` (None if there is none), and notes with the reasons."""
     found: dict[str, float | None] = {}
     notes: dict[str, str] = {}
     # A mechanism that changes from step to step has to be composed at each step; a fixed one is composed once.
@@ -43,9 +43,9 @@ def solve_baselines(
         except NotCoveredError as reason:
             found[name], notes[name] = None, str(reason)
         except InfeasibleError as error:
-            found[name], notes[name] = None, f"nothing meets the budget, not {error}"
+            found[name], notes[name] = None, f"no value tried meets the budget, not {error}"
         except UnconstrainedError as error:
-            found[name], notes[name] = None, f"no limit within the range searched, {error} meets the budget"
+            found[name], notes[name] = None, f"every value tried meets the budget, {error}"
         except ParameterError as error:
             found[name], notes[name] = None, f"no solution: {error}"
     return found, notes

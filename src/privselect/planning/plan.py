@@ -78,7 +78,7 @@ def check_plan(mechanism: Mechanism | str, count: Count | str | None = None, *, 
     trial, law = read_mechanism(mechanism), None if count is None else read_count(count)
     budget, at = check_number("epsilon", epsilon, POSITIVE), check_number("delta", delta, OPEN_UNIT)
     if isinstance(trial, OpenSpec) or isinstance(law, OpenSpec):
-        raise ParameterError(f"no number must be left open here, got {format_value(trial)} and {format_value(law)}")
+        raise ParameterError(f"`mechanism` and `count` must have no open number, got {format_value(trial)} and {format_value(law)}")
     cost = selection_of(trial, law).epsilon_at(at)
     if not cost.upper <= budget:
         limit = f"epsilon {write_value(budget)} at delta {write_value(at)}"

@@ -23,7 +23,7 @@ TOP_FRACTIONS = (0.01, 0.05, 0.1)
 QUANTILES = (0.5, 0.9, 0.99)
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
-_SMALLEST = 1e-20  # below it phi' is constant for every law with a mean up to 1e15
+_SMALLEST = 1e-20  # below it phi' is constant for every law of K with a mean up to 1e15
 _PANELS = 160
 
 _BASELINE_LABELS = {
@@ -136,12 +136,12 @@ def _summary_lines(plan: Plan) -> Iterator[tuple[str, str]]:
 
 
 def _trial_lines(trials: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    quantiles = ", ".join(f"at most {k} with {100 * float(q):g}%" for q, k in trials["quantiles"].items())
-    yield "trials", f"{trials['expected']:.6g} expected; {quantiles}"
+    quantiles = ", ".join(f"{k} at {100 * float(q):g}%" for q, k in trials["quantiles"].items())
+    yield "trials", f"{trials['expected']:.6g} expected; quantiles of K: {quantiles}"
     if trials["probability_of_zero"] > 0.0:
-        yield "  no trial", f"{_percent(trials['probability_of_zero'])}; a fixed symbol is then released"
-    success = ", ".join(f"best {100 * float(tau):g}% with {_percent(value)}" for tau, value in trials["success_probability"].items())
-    yield "some trial in the", success
+        yield "  P(no trial)", f"{_percent(trials['probability_of_zero'])}; a fixed symbol is then released"
+    success = ", ".join(f"{_percent(value)} for the best {100 * float(tau):g}%" for tau, value in trials["success_probability"].items())
+    yield "  P(good trial)", f"{success} of candidates"
 
 
 def _percent(probability: float) -> str:

@@ -201,7 +201,7 @@ def composed_epsilon(mechanism: Mechanism, runs: int, delta: float, accuracy: fl
         return _upper(mechanism.epsilon_at(delta))
     mean_loss = sum(times * max(_mean_loss(bracket.upper) for bracket in step.brackets) for step, times in mechanism.composition_steps())
     if runs > _MAX_RUNS or runs * mean_loss > _MAX_MEAN_LOSS:
-        raise NotCoveredError(f"{runs} runs, every output released, leak too much to be worth computing")
+        raise NotCoveredError(f"{runs} runs, every output released, leak too much: no epsilon is computed")
     return max(float(pair.epsilon_at(delta, side=1)) for pair in _composed_pairs(mechanism, runs, accuracy))
 
 

@@ -139,7 +139,7 @@ def _deltas_around(delta: float, size: int) -> list[float]:
 
 
 def _counts_along_mean(count: Count | None, size: int) -> list[Count]:
-    """Return laws of K of the same family with means from about 1 to ten times the given mean, including the given law."""
+    """Return laws of K of the same family with means from about 1 to ten times the given mean, including the given one."""
     if isinstance(count, Binomial):
         return [dataclasses.replace(count, n=n) for n in _integers_around(count.n, size)]
     if isinstance(count, Fixed):
@@ -150,7 +150,7 @@ def _counts_along_mean(count: Count | None, size: int) -> list[Count]:
 
 
 def _negative_binomials_along_mean(count: Any, size: int) -> list[Count]:
-    # A law of K given by gamma has a mean too, which defines the other laws.
+    # A law of K given by gamma has a mean too, which defines the others.
     middle = float(count.mean or dataclasses.replace(count, cap=None).expected())
     counts: list[Count] = []
     for mean in _means_around(1.0, middle, size):

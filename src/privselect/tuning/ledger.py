@@ -340,7 +340,7 @@ _MESSAGES = {
     sqlite3.SQLITE_LOCKED: "the ledger {name} is in use: another process is running this plan",
     sqlite3.SQLITE_NOTADB: "the file {name} is not a ledger of privselect; nothing in it was changed",
     sqlite3.SQLITE_CORRUPT: "the ledger {name} is damaged; nothing in it was changed",
-    sqlite3.SQLITE_FULL: "the disk is full: the ledger {name} could not be written. Free some space, then run the same again to resume",
+    sqlite3.SQLITE_FULL: "the disk is full: the ledger {name} could not be written. Free some space, then run the command again to resume",
     sqlite3.SQLITE_IOERR: "the ledger {name} could not be read or written. Check the disk, then run the same command again to resume",
     sqlite3.SQLITE_READONLY: "the ledger {name} must be a writable file",
 }

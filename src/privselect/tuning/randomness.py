@@ -135,7 +135,7 @@ class Randomness:
 
     def python(self) -> random.Random:
         """Return Python's own generator, seeded with 256 bits."""
-        return random.Random(self._next_integer("python"))  # noqa: S311 - the trainer asks for this generator
+        return random.Random(self._next_integer("python"))  # noqa: S311 - the trainer requests this generator
 
     def torch(self) -> Any:
         """Return a torch generator (CPU) whose whole state is drawn; ``manual_seed`` would keep 32 bits of a seed."""

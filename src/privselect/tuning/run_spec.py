@@ -88,7 +88,7 @@ class RunSpec:
             raise AbortedError(f"{fault}; nothing is released") from None
 
     def candidate_fault(self, candidate: Candidate) -> str | None:
-        """Return why a candidate may leak more than declared, or None. The text names no candidate, which would reveal something on K."""
+        """Return why a candidate may leak more than declared, or None. The text names no candidate, because that could reveal K."""
         try:
             return self._candidate_fault(candidate)
         except Exception:  # noqa: BLE001 - from the user's function

@@ -189,8 +189,8 @@ def keyed_split(ids: Iterable[str | int | bytes], fraction: float | Fraction, ke
     them would be an answer that depends on the records. If several records belong to one person, give all of them that person's id.
     The guarantee is then still for one record, unless training bounds the contribution of a person.
 
-    Holds when ids are assigned before the data is examined (a person's number, not the position in a sorted file), and the key is
-    fixed before it too. The key may be public; with a secret key, no one can choose an id for the side it falls on.
+    Holds when ids are assigned and the key is fixed before the data is examined. An id may be a person's number, but not the position
+    in a sorted file. The key may be public; with a secret key, no one can choose an id for the side it falls on.
     A ``fraction`` such as 0.2 means exactly 1/5.
     """
     share = check_fraction("fraction", fraction)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 GRID = 2.0**17  # steps from 0 to 1 of a row: a sum of products of two rows is exact for half a million rows
 _MODEL_GRID = 2.0**26
-_SHRINK = 1.0 - 2.0**-40  # takes more from a norm than rounding may add
+_SHRINK = 1.0 - 2.0**-40  # reduces a norm by more than rounding can add
 _MAX_LENGTH = 1e200  # a longer row counts as one of this length, so its logits do not overflow
 NOTES = (
     "the noise of DP-SGD is numpy's floating-point Gaussian rounded to a grid; its difference from a Gaussian is not accounted for",
@@ -118,10 +118,10 @@ def poisson_sample(rng: np.random.Generator, probability: float, records: int) -
 def clipped_sum(rows: GridRows, targets: NDArray[np.bool_], model: Floats, clip: float) -> Floats:
     """Return the sum of the clipped gradients of these records, in units of ``clip / GRID^2``.
 
-    A record's gradient is the outer product of ``[x, 1]`` and ``r = softmax([x, 1] @ model) - target``, so its norm is the product of
-    theirs, and no gradient needs to be computed in full. Clipped, it is the outer product of a direction and a vector of norm at most
-    ``clip``. Both are on a grid with norms proved to be at most 1 and ``clip``, so the sum of the products is exact, and one record
-    more or less changes it by at most ``clip``.
+    A record's gradient is the outer product of ``[x, 1]`` and ``r = softmax([x, 1] @ model) - target``. Its norm is the product of their
+    norms, so no gradient needs to be computed in full. A clipped gradient is the outer product of a direction and a vector of norm at
+    most ``clip``. Both are on a grid, with norms proved to be at most 1 and ``clip``. So the sum of the products is exact, and adding
+    or removing one record changes the sum by at most ``clip``.
     """
     with np.errstate(all="ignore"):
         logits = rows.logits(model) * rows.lengths[:, None]

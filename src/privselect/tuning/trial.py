@@ -40,7 +40,7 @@ class Outcome(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class TrialSetup:
-    """Everything a worker needs besides the candidate and the randomness; sent to each worker once.
+    """Everything a worker needs except the candidate and the randomness; sent to each worker once.
 
     Nothing in it reveals the secret, K, or which trial is run.
     """
@@ -57,7 +57,7 @@ class TrialSetup:
 
     def run(self, candidate: Candidate, seed: bytes) -> Outcome:
         """Run the trial; any error is raised, and a dry run shows it."""
-        # The noise of the score is independent of everything the objective can ask for.
+        # The noise of the score is independent of all randomness that the objective can get.
         randomness = Randomness(derive_key(seed, "objective"), self.seed_bits)
         # A copy: what the objective does to its candidate must not change what is released.
         given = Suggest(Stream(bytes.fromhex(candidate["stream"])), any_name=True) if self.define_by_run else dict(candidate)

@@ -136,7 +136,7 @@ class TuningRun:
                 "Pass the original ones",
             )
         if self.release_at is not None:
-            # Again on resume: a run that is in time only because few trials are left would reveal something on K.
+            # Also on resume: a run that is in time only because few trials are left would reveal information about K.
             check_release_time(self.release_at, self.spec.count, self.engine, self.timeout)
         return record
 
@@ -250,7 +250,7 @@ def certificate_notes(run: TuningRun) -> tuple[str, ...]:
         "the number of trials was shown to the curator during the run": run.curator,
         checked + ("in the trial that drew it" if spec.define_by_run else "before the data was accessed"): spec.checks_candidates,
         _DEFINE_BY_RUN: spec.define_by_run,
-        "a trial found not to run what was planned stops the run without a release; that a record causes this is not covered": (
+        "a trial found not to run what was planned stops the run without a release; a violation caused by a record is not covered": (
             spec.define_by_run or getattr(spec.objective, "may_violate_plan", False)
         ),
         _SHORT_SEEDS.format(bits=run.seed_bits): run.seed_bits < SECURE_SEED_BITS,

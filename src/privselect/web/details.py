@@ -101,7 +101,7 @@ def compare(question: ParsedQuestion, solved: SolvedQuestion, value: float) -> d
 
 
 def _required_values(question: ParsedQuestion, solved: SolvedQuestion, value: float) -> tuple[dict[str, float | None], dict[str, str]]:
-    """Return the value that each bound requires in place of the solved number, and notes."""
+    """Return the value that each bound requires instead of the solved number, and notes."""
     problem = question.problem
     if problem is None or problem.unknown.leaks is None or solved.count is None:
         return {}, {}

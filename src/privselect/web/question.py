@@ -39,7 +39,7 @@ def blame_field(field: str | None) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class SolvedQuestion:
-    """A question with its answer in place of the unknown."""
+    """A question whose unknown is replaced by its answer."""
 
     mechanism: Mechanism
     count: Count | None
@@ -67,7 +67,7 @@ class ParsedQuestion:
     problem: OpenProblem | None
 
     def solve_with(self, value: float) -> SolvedQuestion:
-        """Return the question with ``value`` in place of the unknown."""
+        """Return the question with ``value`` for the unknown."""
         mechanism, count, epsilon, delta = self.mechanism, self.count, self.epsilon, self.delta
         with blame_field("value"):
             if self.problem is not None:

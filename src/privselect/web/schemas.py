@@ -19,7 +19,7 @@ UNKNOWN_MARK = "?"
 # -- requests ----------------------------------------------------------------------------------------------------------------
 
 _TextForm = StringConstraints(min_length=1, max_length=MAX_TEXT_CHARS)
-# The formats have no meaning in JSON Schema. They tell tools that generate questions what the text is.
+# The formats have no meaning in JSON Schema. They inform tools that generate questions about the kind of text.
 MechanismText = Annotated[str, _TextForm, Field(json_schema_extra={"format": "privselect-mechanism"})]
 CountText = Annotated[str, _TextForm, Field(json_schema_extra={"format": "privselect-count"})]
 _NumberText = Annotated[
@@ -70,7 +70,7 @@ class AnswerRequest(Question):
 class SolvedRequest(Question):
     """A question together with its answer."""
 
-    value: StrictNumber = Field(description="The number to put in place of the ?.", examples=[3.6])
+    value: StrictNumber = Field(description="The number to put instead of the ?.", examples=[3.6])
 
 
 class DesignRequest(_Request):
@@ -193,7 +193,7 @@ class Design(CountResult):
     """The law of K with the highest success probability, and the best laws of parametric families."""
 
     expected: float
-    upper_bound: float | None = Field(description="Proved upper bound over all laws within the budget; null if there is none.")
+    upper_bound: float | None = Field(description="Proved upper bound over all laws of K within the budget; null if there is none.")
     fits: dict[str, CountResult | None]
 
 

@@ -58,7 +58,7 @@ def test_what_is_said_of_the_law_is_worth_saying(planner, quick):
     ]:
         planner.open({**quick, "count": count}).is_answered()
         expect(planner.page.locator("#survival-chart figcaption p")).to_contain_text(begun)
-        assert ("There is no trial with probability" in caption(planner, "survival")) == none
+        assert ("no trial is run." in caption(planner, "survival")) == none
 
 
 def test_labels_stand_above_the_frame_where_no_line_runs(planner, quick):

@@ -40,7 +40,7 @@ MISSING_SEED_BITS = "noise on this device comes from a seed of 64 bits: declare 
 INVALID_CLIP = "make_private needs one positive number as max_grad_norm"
 INVALID_DATASET = "make_private needs a torch dataset with a length, or a data loader over such a dataset"
 OWN_SAMPLER = "the data loader shuffles or has its own sampler, but the plan needs Poisson samples: pass the dataset or a plain loader"
-SECOND_CALL = "make_private was called more than once in a trial, which plans one training"
+SECOND_CALL = "make_private was called more than once in a trial: the plan is for one training"
 NO_CALL = "the training function did not call make_private"
 
 

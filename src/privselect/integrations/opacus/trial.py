@@ -52,8 +52,8 @@ _OTHER_CODE = "the training function's other code, such as statistics of the dat
 class OpacusTrial:
     """An objective of :func:`privselect.tune` that trains with Opacus.
 
-    ``train(candidate, data, private)`` makes its model and optimizer private with ``private.make_private``, takes one step on each
-    batch of the returned loader, and returns the score and the artifact. ``plan`` is the DP-SGD that a trial runs, or a function from
+    ``train(candidate, data, private)`` makes its model and optimizer private with ``private.make_private``. It takes one step on each
+    batch of the returned loader and returns the score and the artifact. ``plan`` is the DP-SGD that a trial runs, or a function from
     the candidate to it. ``records`` is the approximate number of records: a public number that normalises the gradients.
 
     If a trial visibly deviates from its plan, the whole run ends without a release.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # Messages of plan violations: fixed texts that depend on no record.
 SEVERAL_VALUES = "the objective returned several values, but only one objective has a single winner: return one value"
 INVALID_DISTRIBUTION = (
-    "the objective asks for a hyperparameter that cannot be drawn: each name needs one distribution with a finite range and step, and "
+    "the objective requests a hyperparameter that cannot be drawn: each name needs one distribution with a finite range and step, and "
     "options that are text, finite numbers, true, false, None or lists of these"
 )
 

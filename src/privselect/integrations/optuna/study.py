@@ -78,8 +78,10 @@ class PrivateStudy:
     winner that is released in the format ``export``; without it only the parameters and the value are released. Further options are
     those of ``tune``: declared, mechanism_of, fallback, out, ledger, again, insecure_seed, executor, timeout, deadline and so on.
 
-    Holds when the names, ranges and branches by which the objective draws depend on no private record, and when all its randomness
-    comes from ``trial.randomness``, from the global generators of Python, numpy and torch, or from the operating system.
+    Holds under two conditions:
+
+    - The names, ranges and branches by which the objective draws depend on no private record.
+    - All its randomness comes from ``trial.randomness``, the global generators of Python, numpy and torch, or the operating system.
     """
 
     def __init__(  # noqa: PLR0913 - the options of a run

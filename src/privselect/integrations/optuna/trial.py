@@ -95,7 +95,7 @@ class PrivateTrial(BaseTrial):
     # -- Optuna's interface ---------------------------------------------------------------------------------------------------
 
     def report(self, value: float, step: int) -> None:
-        """Discard an intermediate score: nothing may look at it."""
+        """Discard an intermediate score, because no decision may depend on it."""
 
     def should_prune(self) -> bool:
         """Return False: a trial always runs to its end."""

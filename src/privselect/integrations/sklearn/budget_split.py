@@ -52,7 +52,7 @@ def mechanism_within(make_method: MethodFactory, budget: MuBudget, delta: float)
 def split_budget(make_method: MethodFactory, budget: tuple[float, float], *, counted: bool, centred: bool) -> MuBudget | None:
     """Return the largest mu budget whose mechanism is (epsilon, delta)-DP by its own accountant; None if there is none.
 
-    The result is cached because scikit-learn often asks for a mechanism. It depends on public numbers alone.
+    The result is cached because scikit-learn often requests a mechanism. It depends on public numbers alone.
     """
     epsilon, delta = budget
 

@@ -152,10 +152,11 @@ class PrivateRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     - ``row_bound``, ``target_bound``: public bounds on the norm of a row and the absolute value of a target. Records are clipped to
       them and divided by them. Bounds must not depend on the data.
     - ``beyond``: what happens to records beyond the bounds. "count" clips them and releases their number as ``clipped_``, with noise that
-      takes 1 % of the budget. A ClippingWarning says if it is more than noise. "refuse" raises an error, which reveals that there is one.
+      takes 1% of the budget. The fit emits a ClippingWarning if the number exceeds what noise explains.
+      "refuse" raises an error, which reveals that such a record exists.
     - ``records``: a public upper bound on the number of records; more are refused. None declares the number of records in the data public.
     - ``fit_intercept``: whether to fit an intercept, from centred records.
-    - ``centre``: "private" (the same as None) spends 10 % of the budget on noisy means of rows and targets within the bounds. A pair
+    - ``centre``: "private" (the same as None) spends 10% of the budget on noisy means of rows and targets within the bounds. A pair
       ``(row, target)`` is declared public. Records are centred first and clipped then.
     - ``insecure_seed``: an integer or a RandomState that makes the noise known, for tests. None uses the operating system's entropy.
 

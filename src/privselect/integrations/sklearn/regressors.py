@@ -44,7 +44,7 @@ class RidgeRegressor(PrivateRegressor):
 
 @plan_id("AdaSSPRegressor")
 class AdaSSPRegressor(PrivateRegressor):
-    """AdaSSP: X'X, X'y and the smallest eigenvalue of X'X with Gaussian noise, and a ridge fitted to the noise. Nothing to tune."""
+    """AdaSSP: X'X, X'y and the smallest eigenvalue of X'X with Gaussian noise, and a ridge fitted to the noise. No parameter to tune."""
 
     @staticmethod
     def _make_method(budget: MuBudget, delta: float, ridge: float, records: int) -> AdaSSP:  # noqa: ARG004 - part of the interface
@@ -102,9 +102,10 @@ class OPSRegressor(_PosteriorRegressor):
     """One posterior sample (OPS) whose precision depends only on public numbers.
 
     The ``ridge`` is for rows that are scaled to norm 1. "balanced" is that of OPS-balanced, computed from the number of records, the number
-    of columns and the budget. If nothing else is released (``beyond="refuse"``, no private centre) and the ridge is a number, the sample is
-    calibrated by its own exact profile, and ``mechanism`` depends on the ridge. Otherwise it is calibrated to a target profile that is
-    the same for every ridge.
+    of columns and the budget.
+
+    If the ridge is a number and nothing else is released (``beyond="refuse"``, no private centre), the sample is calibrated by its own
+    exact profile. ``mechanism`` then depends on the ridge. Otherwise the sample is calibrated to one target profile for every ridge.
     """
 
     ridge: Any = BALANCED

@@ -23,7 +23,7 @@ _RECORDS_NOTE = "the number of records that gradients are divided by is read fro
 
 @dataclass(frozen=True)
 class _GeneratorSource:
-    """The randomness of one training, which asks for one generator."""
+    """The randomness of one training, which uses one generator."""
 
     generator: np.random.Generator
 

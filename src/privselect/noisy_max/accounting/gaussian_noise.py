@@ -115,8 +115,8 @@ def two_group_delta(change: ScoreChange, epsilon: Floats) -> Floats:
     r"""Return the hockey stick of Gaussian noisy max at each epsilon >= 0, rounded up.
 
     Claim: for a set of s winners with ``min(s, m-s) <= 58`` the worst scores are on two levels: ``delta_S = D_s(e)``, the profile of one
-    number with the noise ``M_s - M_{m-s}``. The maximum over s is exact up to m = 117. Above that it is at most the maximum over those s
-    that have, or leave out, 58 scores or fewer, and, for all others, of **Projected** and of sums over parts of 58 and of 1 winners.
+    number with the noise ``M_s - M_{m-s}``. The maximum over s is exact up to m = 117. For larger m, the other s are bounded
+    by **Projected** and by sums over parts of 58 and of 1 winners.
 
     Holds when the noise is Gaussian, independent and of one variance. Label: **Two levels**.
     """

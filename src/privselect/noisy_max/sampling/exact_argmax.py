@@ -32,7 +32,7 @@ _SLACK = 2.0**-50  # relative error of a noise plus a gap, where the gap is exac
 
 
 def exact_argmax(scores: Scores, unit: Fraction, sampler: RejectionSampler, entropy: Entropy) -> Integers:
-    """Return the index of the largest noisy score of each vector; 1 of the sampler means ``unit`` on the scores."""
+    """Return the index of the largest noisy score of each vector; ``unit`` converts the sampler's units to those of the scores."""
     n, m = scores.values.shape
     integer = sampler.grid.integer
     gaps = scores.integer_gaps(unit) if integer else scores.gaps(unit)

@@ -39,7 +39,7 @@ class NoiseSampler:
         return cached_sampler(self.shape, grid)
 
     def unit(self, sensitivity: Fraction) -> Fraction:
-        """Return what 1 of the sampler means on the scores."""
+        """Return the factor from the sampler's units to the units of the scores."""
         return sensitivity if self.integer else sensitivity * Fraction(self.scale)
 
     def sample_floats(self, shape: tuple[int, ...]) -> NDArray[np.float64]:

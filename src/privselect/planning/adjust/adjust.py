@@ -149,7 +149,7 @@ def adjust(  # noqa: PLR0913 - all keyword-only
     of each candidate and the exact accountant. It divides delta by ``shares`` (relative, equal by default): among candidates with
     equal probability, twice the share is twice the delta. See :func:`mixture_steps` for the proof and the heuristics.
 
-    ``cor:adjust`` covers uncapped truncated negative binomial laws only. For other laws give ``epsilon``.
+    ``cor:adjust`` covers uncapped truncated negative binomial K only. For other laws of K, give ``epsilon``.
     """
     candidates = check_candidates(noise_multipliers, sampling_probability, probabilities, shares)
     if not isinstance(count, Count):
@@ -165,7 +165,7 @@ def adjust(  # noqa: PLR0913 - all keyword-only
             thresholds = thresholds_for_base(base, at, count)
             budget = thresholds.epsilon
             if budget > LARGEST_EPSILON:
-                raise ParameterError(f"`epsilon_base` must make a total of at most {LARGEST_EPSILON:g}, got {base:g}")
+                raise ParameterError(f"`epsilon_base` must give a total epsilon of at most {LARGEST_EPSILON:g}, got {base:g}")
         else:
             budget = check_number("epsilon", epsilon, _EPSILONS)
             thresholds = thresholds_for_total(budget, at, count)

@@ -114,9 +114,9 @@ def _weights(name: str, values: object, number: int) -> tuple[Fraction, ...]:
 def mixture_steps(cost: SelectionCost, epsilon: float) -> tuple[int, ...]:
     """Return numbers of steps with a certified epsilon of at most ``epsilon``, such that no candidate can take one more step.
 
-    In a trial that draws candidate j with probability ``pi_j``, its part of the sum ``sum_j pi_j delta_j`` is to be its share. So
-    candidate j takes as many steps as a selection over it alone would need to use the delta ``s share_j / pi_j`` at this epsilon, and
-    s is as large as the budget allows. Then single steps are added to one candidate after the other until none can take one more.
+    A trial draws candidate j with probability ``pi_j``, and the part of j in ``sum_j pi_j delta_j`` should be its share. So candidate j
+    takes the number of steps at which a selection over j alone has the delta ``s share_j / pi_j`` at this epsilon. The factor s is as
+    large as the budget allows. Then single steps are added to one candidate after the other until none can take one more.
 
     The result is sound whatever the search does: the accountant has certified the mixture with these numbers of steps. Only the
     division of the budget is heuristic. Shares are accurate to about 1e-3. Upper bounds fluctuate by about 1e-4 in epsilon, so a few

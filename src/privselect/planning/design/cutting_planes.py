@@ -1,4 +1,4 @@
-"""The search of **Design**: cutting planes over score orders, at laws between a feasible one and the optimum of the linear program."""
+"""The search of **Design**: cutting planes over score orders, between a feasible law of K and the optimum of a linear program."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-_CLOSE = 5e-4  # relative gap between the bound and the best law at which the search stops
+_CLOSE = 5e-4  # relative gap between the bound and the best law of K at which the search stops
 _ITERATIONS = 120
 _TRIES = 12  # to certify the optimum of the linear program
 _SHARES_OF_ONE = (0.0, 1e-4, 1e-3)  # minimum of P(K = 1)/P(K >= 1)
@@ -34,13 +34,13 @@ _LOOSE = 0.05  # tolerance for orders at the optimum of the program, which may b
 _FINE = 2e-3
 _RAREST = 1e-9  # smallest useful P(K >= 1)
 _NEW, _STEEP = 1.2, 1.5  # in units of delta: an order unknown to the program; bounds too far apart for a slightly smaller delta
-_STEP = 0.5  # relative position between the feasible law and the optimum of the program
+_STEP = 0.5  # relative position between the feasible law of K and the optimum of the program
 _FAR, _HALVINGS = 4.0, 8  # the step is halved while delta is above _FAR times the budget
 
 
 @dataclass(slots=True)
 class _Slack:
-    """How much of delta (``limit``) and of epsilon (``margin``) a law leaves unused, and its minimum of K = 1, for certification."""
+    """How much of delta (``limit``) and epsilon (``margin``) a law of K leaves unused, and its minimum P(K = 1), for certification."""
 
     limit: float = 1.0
     margin: float = 0.0
@@ -84,10 +84,10 @@ class _Slack:
 
 
 class CuttingPlanes:
-    """The search for one mechanism and one goal: the cuts found, the best law under them, and a certified law.
+    """The search for one mechanism and one goal: the cuts found, the best law of K under them, and a certified one.
 
     The cuts are orders of pairs that dominate the mechanism, because certificates use these pairs. The bound on the success probability
-    of every law uses the same orders on pairs below the mechanism (:meth:`upper_bound`).
+    of every law of K uses the same orders on pairs below the mechanism (:meth:`upper_bound`).
     """
 
     def __init__(self, mechanism: Mechanism, goal: DesignGoal) -> None:
@@ -107,10 +107,10 @@ class CuttingPlanes:
     def _new_program(self, share: float) -> LinearProgram:
         return LinearProgram(self.goal.values, None if self.goal.mean is None else float(self.goal.mean), share)
 
-    # -- the delta of a law --------------------------------------------------------------------------------
+    # -- the delta of a law of K --------------------------------------------------------------------------------
 
     def leaks(self, pmf: Floats, tolerance: float = _FINE, margin: float = 0.0) -> float:
-        """Return the approximate delta of this law at epsilon - margin, in units of delta, and add the orders found as cuts."""
+        """Return the approximate delta of this pmf at epsilon - margin, in units of delta, and add the orders found as cuts."""
         law = self.goal.as_finite(pmf)
         if law is None:
             return 0.0
@@ -128,7 +128,7 @@ class CuttingPlanes:
         return order.coefficients(pair, self.goal.epsilon - margin, self.goal.cap) / self.goal.delta
 
     def certified(self, law: Finite) -> tuple[float, Interval | None]:
-        """Return a proved bound on the delta of the law, in units of delta, and its epsilon if that meets the budget."""
+        """Return a proved bound on the delta of this law of K, in units of delta, and its epsilon if that meets the budget."""
         selection = Selection(self.mechanism, law)
         excess = float(selection.delta_at(self.goal.epsilon).upper) / self.goal.delta
         if excess > 1.0:
@@ -139,7 +139,7 @@ class CuttingPlanes:
     # -- the search -----------------------------------------------------------------------------------------------------------
 
     def run(self) -> None:
-        """Add cuts until the bound and the best feasible law meet, as far as estimates show."""
+        """Add cuts until the bound and the best feasible law of K meet, as far as estimates show."""
         centre = self._first()
         for _ in range(_ITERATIONS):
             found = self.program.solve()
@@ -166,7 +166,7 @@ class CuttingPlanes:
         self.centre = centre
 
     def _between(self, centre: Floats, found: Floats) -> tuple[Floats, float]:
-        """Return a law on the segment and its delta; nearer the centre if its delta is far too large, because cuts are weak there."""
+        """Return a pmf on the segment and its delta; nearer the centre if its delta is far too large, because cuts are weak there."""
         step = _STEP
         for _ in range(_HALVINGS):
             between = (1.0 - step) * centre + step * found
@@ -177,7 +177,7 @@ class CuttingPlanes:
         return between, leaks
 
     def _first(self) -> Floats:
-        """Return about the longest allowed capped geometric law, mixed with K = 0 if necessary."""
+        """Return about the longest allowed capped geometric law of K, mixed with K = 0 if necessary."""
         cap, mean = self.goal.cap, math.inf if self.goal.mean is None else float(self.goal.mean)
         k = np.arange(cap + 1.0)
         low, high = 0.0, math.log(max(min(mean, 0.5 * cap), 1.0))
@@ -199,7 +199,7 @@ class CuttingPlanes:
 
     @staticmethod
     def _scaled(pmf: Floats, share: float) -> Floats:
-        """Return the mixture of ``share`` of the law with K = 0; delta is multiplied by ``share``."""
+        """Return the mixture of ``pmf``, with weight ``share``, and K = 0; delta is multiplied by ``share``."""
         scaled = pmf * share
         scaled[0] += 1.0 - share
         return scaled
@@ -207,7 +207,7 @@ class CuttingPlanes:
     # -- the results ---------------------------------------------------------------------------------------
 
     def best(self) -> tuple[Finite, Interval]:
-        """Return the best certified law: the optimum of the program with a little slack in delta or epsilon.
+        """Return the best certified law of K: the optimum of the program with a little slack in delta or epsilon.
 
         If none can be certified, return the centre of the search mixed with K = 0.
         """
@@ -247,7 +247,7 @@ class CuttingPlanes:
         return program
 
     def as_certified_table(self, count: Count) -> tuple[Finite, Interval] | None:
-        """Return a parametric law on {0, ..., cap} as a table with its epsilon if the table is certified, else None."""
+        """Return a parametric law of K on {0, ..., cap} as a table with its epsilon if the table is certified, else None."""
         law = self.goal.as_finite(np.exp(count.log_pmf(np.arange(self.goal.cap + 1.0))))
         epsilon = None if law is None else self.certified(law)[1]
         return None if law is None or epsilon is None else (law, epsilon)
@@ -265,7 +265,7 @@ class CuttingPlanes:
         raise NotCoveredError(f"no law of K that is ({self.goal.epsilon:g}, {self.goal.delta:g})-DP was found for {self.mechanism}")
 
     def certifiable_upper_bound(self) -> float:
-        """Return a proved bound on the success probability of every law that the accountant could certify."""
+        """Return a proved bound on the success probability of every law of K that the accountant could certify."""
         found = self.program.solve()
         return self.unlimited() if found is None else min(found.bound, self.unlimited())
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from privselect.counts import Finite
     from privselect.interval import Interval
 
-_BEYOND_CAP = 1.25  # plots of laws without a cap end here, relative to the cap
+_BEYOND_CAP = 1.25  # plots of laws of K without a cap stop here, relative to the cap
 _STYLES: dict[str, tuple[str, dict[str, Any]]] = {
     "designed": ("designed", BLACK),
     "geometric": ("geometric", BLUE),
@@ -45,7 +45,7 @@ class Design:
     - ``success_probability``: the probability of at least one trial in the best fraction tau of candidates, rounded down.
     - ``upper_bound``: a proved bound on it for every law of K that is (epsilon, delta)-DP with K <= cap and E K <= mean. None if no lower
       bound on the mechanism is proved.
-    - ``certifiable_upper_bound``: a proved bound on it for every law that the accountant could certify.
+    - ``certifiable_upper_bound``: a proved bound on it for every law of K that the accountant could certify.
     - ``epsilon``: the certified epsilon at delta.
     - ``iterations``: the number of iterations of the search.
     """
@@ -64,7 +64,7 @@ class Design:
 
     @property
     def gap(self) -> float | None:
-        """``upper_bound/success_probability - 1``: the largest possible improvement by another law."""
+        """``upper_bound/success_probability - 1``: the largest possible improvement by another law of K."""
         return None if self.upper_bound is None else self.upper_bound / self.success_probability - 1.0
 
     @property
@@ -74,7 +74,7 @@ class Design:
 
     @property
     def fits(self) -> dict[str, ParametricFit | None]:
-        """The best laws of parametric families; the geometric one has no cap."""
+        """The best laws of K of parametric families; the geometric one has no cap."""
         return {"geometric": self.geometric, "negative_binomial": self.negative_binomial, "binomial": self.binomial}
 
     def as_dict(self) -> dict[str, object]:
@@ -94,7 +94,7 @@ class Design:
         }
 
     def table(self) -> Table:
-        """Return a rich table: the designed law and the parametric ones with success probability, trials and epsilon."""
+        """Return a rich table: the designed and the parametric laws of K with success probability, trials and epsilon."""
         goal, numbers = self.goal, ("success", "E K", "largest K", "epsilon")
         private = f"({write_value(goal.epsilon)}, {write_value(goal.delta)})-DP"
         title = f"probability of a trial in the best {goal.tau:.3g}, {private}, {goal.limits(', ')}\n{self.mechanism}"
@@ -102,17 +102,17 @@ class Design:
         for name, fit in self.fits.items():
             rows.append((str(fit.count), *_cells(fit)) if fit else (name, "-", "-", "-", "none allowed"))
         caption = f"{self._proved()}; {self.iterations} iteration{'s' if self.iterations != 1 else ''}"
-        return rich_table(("law of K", *numbers), rows, title=title, caption=caption, right=numbers, bold=0)
+        return rich_table(("law of K", *numbers), rows, title=title, caption=caption, right=numbers, wrap=("law of K",), bold=0)
 
     def _proved(self) -> str:
         if self.upper_bound is None:
-            return f"no lower bound on the mechanism is proved; the best certifiable law is within {max(self.search_gap, 0.0):.1e}"
+            return f"no lower bound on the mechanism is proved; the search gap is {max(self.search_gap, 0.0):.1e}"
         gap = max(self.gap or 0.0, 0.0) * 1.05  # two digits, rounded up
         text = f"{gap:.1e}" if gap else "0"
-        return f"no law with {self.goal.limits(' and ')} has a probability above {format_up(self.upper_bound)} (gap {text})"
+        return f"no law of K with {self.goal.limits(' and ')} has a probability above {format_up(self.upper_bound)} (gap {text})"
 
     def plot(self, path: str | Path) -> None:
-        """Plot P(K >= k) of the designed law and the parametric ones to a .png, .pdf or .svg file, atomically."""
+        """Plot P(K >= k) of the designed and the parametric laws of K to a .png, .pdf or .svg file, atomically."""
         file = check_plot_file(path)
         save_plot(_figure(self), file)
 
@@ -125,13 +125,13 @@ def design(  # noqa: PLR0913 -- the parts of a goal
     Success means that at least one trial is in the best fraction tau of candidates.
 
     Claim: for a fixed score order and a fixed set S of counted outcomes, ``A(S) - e^epsilon A'(S) = sum_k P(k) c_k`` is linear in the law
-    of K, and so is the success probability ``1 - phi(1-tau) = sum_k P(k) (1 - (1-tau)^k)``. So delta is convex in the law. With
-    multipliers ``y_i, z >= 0``, every law with E K <= mean that is (epsilon, delta)-DP has
+    of K, and so is the success probability ``1 - phi(1-tau) = sum_k P(k) (1 - (1-tau)^k)``. So delta is convex in the law of K.
+    With multipliers ``y_i, z >= 0``, every law of K with E K <= mean that is (epsilon, delta)-DP has
 
         success probability <= delta sum_i y_i + z mean + max_k [1 - (1-tau)^k - sum_i y_i c_ik - z k].
 
     Holds when each cut c_i is an order of a pair that the mechanism dominates, as in ``upper_bound``. The ordinary accountant certifies
-    the returned law, independently of the search. ``mean`` is the budget for E K; without it, only the cap limits the trials.
+    the returned law of K, independently of the search. ``mean`` is the budget for E K; without it, only the cap limits the trials.
     Label: **Design**.
     """
     if not isinstance(mechanism, Mechanism):
@@ -142,7 +142,7 @@ def design(  # noqa: PLR0913 -- the parts of a goal
     iterations, (count, certified) = search.iterations, search.best()
     geometric, negative_binomial, binomial = best_geometric(search), best_negative_binomial(search), best_binomial(search)
     for known in (Fixed(k=1), *(fit.count for fit in (negative_binomial, binomial) if fit is not None)):
-        # A parametric law may be optimal or nearly so; the search then only comes close to it.
+        # A parametric law of K may be optimal or nearly so; the search then only comes close to it.
         better = goal.success_probability(known) > goal.success_probability(count)
         if goal.meets_mean(known) and better and (other := search.as_certified_table(known)) is not None:
             count, certified = max((count, certified), other, key=lambda law: goal.success_probability(law[0]))
@@ -162,7 +162,7 @@ def design(  # noqa: PLR0913 -- the parts of a goal
 
 
 def survival_curves(design: Design) -> dict[str, list[float]]:
-    """Return ``P(K >= k)`` of the designed law and of the parametric ones, and ``k`` itself: lists of equal length."""
+    """Return ``P(K >= k)`` of the designed and of the parametric laws of K, and ``k`` itself: lists of equal length."""
     last = math.ceil(_BEYOND_CAP * design.goal.cap)
     laws = {"designed": design.count, **{name: fit.count for name, fit in design.fits.items() if fit is not None}}
     return {"k": [float(k) for k in range(last + 1)], **{name: survival_function(law, last) for name, law in laws.items()}}

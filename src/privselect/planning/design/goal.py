@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-# Outside these ranges no useful law exists, and floats lose precision.
+# Outside these ranges no useful law of K exists, and floats lose precision.
 _MEANS, _DELTAS, _FRACTIONS = Range(1e-12, float(LARGEST_COUNT), high_open=False), Range(1e-200, 1.0), Range(1e-12, 1.0)
-MOST_TRIALS = 10_000  # a longer law would take hours
-_PARTS = 10**9  # of P(K >= 1): the resolution of the weights of a law
+MOST_TRIALS = 10_000  # a search with a larger cap would take hours
+_PARTS = 10**9  # of P(K >= 1): the resolution of the weights of a law of K
 _ROUNDING = 1e-12  # many times the rounding error of a probability
 
 
@@ -87,7 +87,7 @@ class DesignGoal:
         return count.expected() <= float(self.mean) * (1.0 + _ROUNDING)
 
     def as_finite(self, pmf: Floats, *, keep_one: bool = True, share_of_one: float = 0.0) -> Finite | None:
-        """Return the law ``pmf[k] = P(K = k)`` with integer weights and exactly E K <= mean; None if only K = 0 is left.
+        """Return ``pmf[k] = P(K = k)`` as a law of K with integer weights and exactly E K <= mean; None if only K = 0 is left.
 
         With ``keep_one``, K = 1 gets at least weight 1, and at least the fraction ``share_of_one`` of P(K >= 1): with less weight the
         largest losses are hard to bound.

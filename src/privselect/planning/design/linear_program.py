@@ -26,14 +26,14 @@ _MOST_ROWS = 400
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ProgramSolution:
-    """The best law of K under some cuts (``pmf[k] = P(K = k)``), and a proved bound on the success of every law that meets them."""
+    """The best law of K under some cuts (``pmf[k] = P(K = k)``), and a proved bound on the success of all that meet the cuts."""
 
     pmf: Floats
     bound: float
 
 
 class LinearProgram:
-    """Maximise ``sum_k P(k) value_k`` over laws on {0, ..., cap} with ``E K <= mean`` and ``sum_k P(k) row_k <= 1`` for every row.
+    """Maximise ``sum_k P(k) value_k`` over laws of K on {0, ..., cap} with ``E K <= mean`` and ``sum_k P(k) row_k <= 1`` for every row.
 
     ``share`` is about the largest possible P(K >= 1). The solver works with P(K = k)/share, because share may be small.
     """
@@ -53,11 +53,11 @@ class LinearProgram:
         self._rows.append(np.minimum(row, _LARGEST * max(1.0 / self.share, -float(row.min()))))
 
     def excess(self, pmf: Floats) -> float:
-        """Return the largest value of the cuts at this law: an approximate lower bound on its delta, in units of delta."""
+        """Return the largest value of the cuts at this law of K: an approximate lower bound on its delta, in units of delta."""
         return float((self.rows @ pmf[1:]).max(initial=0.0))
 
     def solve(self, limit: float = 1.0) -> ProgramSolution | None:
-        """Return the best law with every cut at most ``limit``; its ``bound`` is for a limit of 1. None if the solver fails."""
+        """Return the best law of K with every cut at most ``limit``; its ``bound`` is for a limit of 1. None if the solver fails."""
         from scipy.optimize import linprog
 
         rows = self.rows * self.share

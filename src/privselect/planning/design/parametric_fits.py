@@ -44,7 +44,7 @@ class ParametricFit:
 
 
 def best_geometric(search: CuttingPlanes) -> ParametricFit | None:
-    """Return the uncapped geometric law with the largest allowed mean; None if not even K = 1 is allowed."""
+    """Return the uncapped geometric law of K with the largest allowed mean; None if not even K = 1 is allowed."""
     goal = search.goal
     most = float(goal.cap) if goal.mean is None else float(goal.mean)
     if most < 1.0:
@@ -112,10 +112,10 @@ def best_binomial(search: CuttingPlanes) -> ParametricFit | None:
 
 @dataclass(frozen=True, slots=True)
 class _Family:
-    """Laws with some shapes and one more parameter, the size: a logarithm below 0. K grows with ``sign`` times the size."""
+    """Laws of K with shape parameters and a size, which is a logarithm below 0. K grows with ``sign`` times the size."""
 
     search: CuttingPlanes
-    logs: Callable[[Floats, Floats, Floats], Floats]  # log weights for each shape and size, one law per row
+    logs: Callable[[Floats, Floats, Floats], Floats]  # log weights for each shape and size, one law of K per row
     law: Callable[[Floats, float], Count]
     sign: float
 
@@ -132,7 +132,7 @@ class _Family:
             law = self.law(shape, float(self._sizes(shape[None], limit)[0]))
             best = _certified(self.search, law)
             if best is not None or not self.search.goal.meets_mean(law):
-                break  # even the smallest law of this shape exceeds the mean, because it always runs a trial
+                break  # even the smallest size exceeds the mean, because K is at least 1
             limit *= min(1.0 / max(_excess(self.search, law), 1.0), 1.0) * (1.0 - _CLOSE)
         return best
 
@@ -162,7 +162,7 @@ class _Family:
 
 
 def _certified(search: CuttingPlanes, law: Count) -> ParametricFit | None:
-    """Return the law with its success probability and epsilon if it meets the budget, else None."""
+    """Return the law of K with its success probability and epsilon if it meets the budget, else None."""
     goal = search.goal
     if not goal.meets_mean(law) or _excess(search, law) > 1.0:
         return None

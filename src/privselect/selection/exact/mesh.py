@@ -184,7 +184,7 @@ class Mesh:
         if self._refined_for is not None and abs(epsilon - self._refined_for[0]) < self._refined_for[1]:
             return self.relevant_pieces(epsilon, self._refined_for[2])
         if self._refined_for is not None:
-            self._restore_initial_mesh()  # a mesh for a distant epsilon is fine in the wrong places
+            self._restore_initial_mesh()  # a mesh refined for a distant epsilon has its nodes in the wrong places
         negligible = 1e-6 * float(self.y[self._countable_pieces(epsilon)])
         for _ in range(_MAX_ROUNDS):
             pieces = self.relevant_pieces(epsilon, negligible)

@@ -47,7 +47,7 @@ async function readError(response) {
 }
 
 /**
- * Sends one kind of request. A newer request waits for the running one, so that the page updates while a slider moves.
+ * Sends one kind of request. A newer request waits for the running one, so the page updates while a slider moves.
  * After `patience` milliseconds, the running request is aborted instead.
  */
 export class LatestRequest {

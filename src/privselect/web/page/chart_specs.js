@@ -75,7 +75,7 @@ function describeTrials(trials, survival) {
     const last = half === nearly ? "probability 99%" : "99%";
     const size = isConstant ? `K is always ${nearly}.` : `K is at most ${smaller}${nearly} with ${last}.`;
     const zero = trials.probability_of_zero;
-    const none = zero > NEGLIGIBLE ? ` There is no trial with probability ${formatUp(100 * zero, 3)}%.` : "";
+    const none = zero > NEGLIGIBLE ? ` With probability ${formatUp(100 * zero, 3)}%, no trial is run.` : "";
     return `${size}${none} ${successSentence(trials)}`;
 }
 

@@ -99,7 +99,7 @@ function annotate(plot, { rules = [], marks, swapped }, toAxis, colours) {
     ctx.restore();
 }
 
-/** Draws vertical rules. Their labels are above the frame, one below the other, so that no line crosses them. */
+/** Draws vertical rules. Their labels are above the frame, one below the other, so no line crosses them. */
 function drawRules({ ctx, bbox, scales, valToPos }, rules, toAxis, colours, unit) {
     const shown = rules.map(({ x, label }, index) => ({ x: toAxis(x), label, top: bbox.top - LABEL_HEIGHT * (rules.length - index) * unit }));
     const inside = shown.filter(({ x }) => x <= scales.x.max);

@@ -50,7 +50,7 @@ export class Design {
         this.#suggest("cap", String(Math.max(10, Math.min(200, Math.round(3 * mean)))));
     }
 
-    // Never overwrites what the reader typed.
+    // Never overwrites what the user typed.
     #suggest(name, text) {
         if (!this.fields[name].isTyped) this.fields[name].input.value = text;
     }

@@ -29,7 +29,7 @@ export function format(value, digits = 7) {
     return `${mantissa}e${Number(exponent)}`;
 }
 
-/** Formats a bound, rounded up or down, so that the text is a bound too. */
+/** Formats a bound, rounded up or down, so the text is a bound too. */
 function formatOutward(value, digits, up) {
     if (value === 0 || !Number.isFinite(value)) return String(value);
     const nearest = format(value, digits);

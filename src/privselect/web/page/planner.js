@@ -66,8 +66,8 @@ function request() {
     answers.send({ ...question, search_start: start });
 }
 
-// An answer is proved wherever its search started, but its last digits depend on the start. When the page is at rest, it asks
-// again without a start, so that a question always has the same answer.
+// An answer is proved wherever its search started, but its last digits depend on the start. When the input stops changing,
+// the page sends the question again without a start. So a question always has the same answer.
 let refineTimer;
 function refineSoon() {
     clearTimeout(refineTimer);
@@ -109,7 +109,7 @@ function setFinal() {
     announce(byId("sentence").textContent);
 }
 
-/** Splits the sentence so that the solved number is emphasised. */
+/** Splits the sentence to emphasise the solved number. */
 function emphasiseValue({ sentence, value_text: text, unknown }) {
     const named = sentence.indexOf(`${unknown} ${text}`);
     const start = named < 0 ? sentence.indexOf(text) : named + unknown.length + 1;
