@@ -72,7 +72,7 @@ def test_a_subclass_runs_other_code_so_it_has_another_name(thing):
     assert name_in_plan(thing) == f"{__name__}:Subclass"
 
 
-def test_a_copy_of_a_function_keeps_its_id_and_a_wrapper_does_not():
+def test_a_function_keeps_its_id_and_a_caller_of_it_has_none():
     @plan_id("inner")
     def inner():
         pass

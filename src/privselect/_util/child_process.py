@@ -29,8 +29,10 @@ def exit_with_parent(pipe: Connection, parent: int | None = None) -> None:
 
 
 def _exit_on_hangup(pipe: Connection, parent: int | None) -> None:
-    poll = select.poll()
-    poll.register(pipe, 0)  # reports only that the other end closed
-    while not poll.poll(1000) and (parent is None or os.getppid() == parent):
-        pass
-    os._exit(1)
+    try:
+        poll = select.poll()
+        poll.register(pipe, select.POLLHUP)  # data in the pipe is ignored
+        while not poll.poll(1000) and (parent is None or os.getppid() == parent):
+            pass
+    finally:
+        os._exit(1)  # also after an error: without a watcher, this process could outlive its parent

@@ -46,7 +46,7 @@ def template_environment() -> Environment:
     )
     environment.filters |= {
         "exact": write_value,
-        "factor": factor_up,
+        "factor": lambda epsilon: factor_up(float(epsilon)),
         "json": lambda value: json.dumps(value, ensure_ascii=False),
         "lower_bound": format_digits_down,
         "one_in": one_in,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from privselect.errors import CertificateError, ParameterError
 from privselect.tuning.release import CERTIFICATE, RELEASE
 
 _RELEASE_VERSION = 1
+_LARGEST_SCORE = 1e308  # an integer of JSON may exceed every float
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ def read_release(file: Path, certificate_hash: str) -> ReleasedValues:
 
 
 def _is_score(value: object) -> bool:
-    return value is None or (isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value))
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _LARGEST_SCORE)
 
 
 def _is_file_name(value: object) -> bool:

@@ -28,6 +28,6 @@ def name_in_plan(thing: object) -> str:
     """Return the plan id of a function, a class or an object's class, or ``module:qualname`` if it has none."""
     has_name = getattr(thing, "__module__", None) is not None and getattr(thing, "__qualname__", None) is not None
     named: Any = thing if has_name else type(thing)
-    # An id is not inherited, because a subclass or a wrapped function runs other code.
+    # A subclass runs other code, so it does not inherit the id.
     own = vars(named).get(_ATTRIBUTE) if hasattr(named, "__dict__") else None
     return own if isinstance(own, str) else f"{named.__module__}:{named.__qualname__}"

@@ -125,7 +125,8 @@ class TuningRun:
             raise opened.cannot_resume("it was started without `data`, so the data cannot be checked")
         certificate = Certificate.from_json(record.certificate)
         plan = certificate.plan
-        if self.epsilon not in {None, plan.epsilon} or plan.delta != self.delta or plan.declared != self.declared:
+        same_budget = self.epsilon is None or plan.epsilon == self.epsilon
+        if not same_budget or plan.delta != self.delta or plan.declared != self.declared:
             raise opened.cannot_resume("its certificate states another budget or declaration", "Pass the original ones")
         if record.target != (None if self.out is None else str(self.out)):
             raise opened.cannot_resume(f"its `out` folder is {format_value(record.target)}", "Pass that folder")
