@@ -25,7 +25,7 @@ def test_the_plan_is_printed(capsys):
         "epsilon 2 at delta 1e-06",
         "by the paper's bound",
         "30 expected",
-        "best 1% with 23.2%",
+        "23.2% for the best 1%",
     ):
         assert said in out
 
