@@ -46,6 +46,7 @@ _MODULES = {
     "Mixture": "mechanisms",
     "Composed": "mechanisms",
     "Disjoint": "mechanisms",
+    "Subsampled": "mechanisms",
     "NoisyMax": "noisy_max",
     "Gumbel": "noisy_max",
     "Exponential": "noisy_max",
@@ -57,6 +58,7 @@ _MODULES = {
     "OPS": "regression",
     "private_median": "regression.ptr.median",
     "Selection": "selection",
+    "search_then_train": "selection.two_stages",
     "compare": "selection.compare",
     "plan": "planning.plan",
     "Plan": "planning.plan_result",
@@ -108,6 +110,7 @@ if TYPE_CHECKING:
     from privselect.mechanisms import Pure as Pure
     from privselect.mechanisms import Renyi as Renyi
     from privselect.mechanisms import SampledGaussian as SampledGaussian
+    from privselect.mechanisms import Subsampled as Subsampled
     from privselect.noisy_max import Exponential as Exponential
     from privselect.noisy_max import Gumbel as Gumbel
     from privselect.noisy_max import LogConcave as LogConcave
@@ -126,6 +129,7 @@ if TYPE_CHECKING:
     from privselect.regression.ptr.median import private_median as private_median
     from privselect.selection import Selection as Selection
     from privselect.selection.compare import compare as compare
+    from privselect.selection.two_stages import search_then_train as search_then_train
     from privselect.text_forms import parse as parse
     from privselect.tuning.release import Release as Release
     from privselect.tuning.scores import NoisyCount as NoisyCount

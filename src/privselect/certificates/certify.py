@@ -63,13 +63,13 @@ def certify(  # noqa: PLR0913 - the parts of a plan
         delta=at,
         declared=Declared() if declared is None else declared,
     )
-    comparison = compare(plan.selection, delta=at)
+    comparison = compare(plan.whole, delta=at)
     total = compute_total(plan, run, within, comparison)
     if budget is None:
         plan = plan.model_copy(update={"epsilon": total.upper})
     elif total.upper > budget:
         raise ParameterError(f"`epsilon` must be at least {total.upper!r}, the certified cost at delta {at:g}, got {format_value(budget)}")
-    curve = profile_points(compose_runs(plan.selection, run), total)
+    curve = profile_points(compose_runs(plan.whole, run), total)
     base = base_interval(comparison)
     unhashed = Certificate(
         version=FORMAT_VERSION,
@@ -96,7 +96,7 @@ def compute_total(plan: PlanTerms, run: RunMetadata | None, accuracy: float | No
     if accuracy is None and isinstance(exact, Interval) and (run is None or run.runs == 1):
         interval = exact
     else:
-        interval = compose_runs(plan.selection, run).epsilon_at(plan.delta, accuracy=accuracy)
+        interval = compose_runs(plan.whole, run).epsilon_at(plan.delta, accuracy=accuracy)
     upper = float(interval.upper)
     if upper > LARGEST_EPSILON:
         problem = f"`delta` must be large enough for a certified epsilon up to {LARGEST_EPSILON:g}, got {plan.delta!r}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
@@ -14,8 +15,8 @@ from privselect.counts import Count
 from privselect.mechanisms import Composed, DiscreteGaussian, Mechanism
 from privselect.mechanisms.neighbours import ADD_REMOVE
 from privselect.open_spec import OpenSpec
-from privselect.selection.selection import selection_of
-from privselect.text_forms import parse, read_spec
+from privselect.selection.two_stages import search_then_train
+from privselect.text_forms import parse, parse_number, read_spec
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,6 +65,16 @@ _MechanismText = Annotated[
 _CountText = Annotated[str, AfterValidator(partial(_canonical_text, Count, "`count` must be a law of K such as geometric(mean=30)"))]
 
 
+def _exact_probability(text: str) -> str:
+    exact = parse_number(text)
+    if exact is None or not 0 < exact <= 1:
+        raise ValueError(f"`subsample` must be a probability in (0, 1] such as 1/10, got {format_value(text)}")
+    return str(Fraction(exact))
+
+
+_FractionText = Annotated[str, AfterValidator(_exact_probability)]
+
+
 class PlanTerms(StrictModel):
     """The plan that a certificate is about: mechanism, law of K, budget and declarations. A plan file has the same fields."""
 
@@ -71,14 +82,43 @@ class PlanTerms(StrictModel):
     count: _CountText | None = Field(
         default=None, description="The law of K, the number of trials, such as geometric(mean=30); null for one trial."
     )
+    visible: int | None = Field(
+        default=None, ge=1, le=10**6, description="The number of trials of a visible search, which releases all of them."
+    )
+    subsample: _FractionText | None = Field(
+        default=None, description="The probability of each record to be in the sample that all search trials share; null for all records."
+    )
+    final: _MechanismText | None = Field(
+        default=None, description="The mechanism of the final training as a text form; null without a final training."
+    )
     epsilon: float = Field(ge=0.0, description="The budget; a certificate never exceeds it.")
     delta: float = Field(gt=0.0, lt=1.0)
     declared: Declared = Declared()
 
+    @model_validator(mode="after")
+    def _check_search(self) -> Self:
+        if self.count is not None and self.visible is not None:
+            raise ValueError(f"a search is either secret, with `count`, or visible, got {self.count} and {self.visible} visible trials")
+        return self
+
     @property
-    def selection(self) -> Mechanism:
-        """The selection of the best of K trials, or the mechanism itself without a law of K."""
-        return selection_of(_parse(self.mechanism), None if self.count is None else _parse(self.count))
+    def search(self) -> Mechanism:
+        """Everything that the search releases; one trial alone without a law of K."""
+        return self._compose(None)
+
+    @property
+    def whole(self) -> Mechanism:
+        """Everything that is released: the search, and the final training if there is one."""
+        return self._compose(None if self.final is None else _parse(self.final))
+
+    def _compose(self, final: Mechanism | None) -> Mechanism:
+        return search_then_train(
+            _parse(self.mechanism),
+            None if self.count is None else _parse(self.count),
+            final,
+            visible=self.visible,
+            subsample=None if self.subsample is None else Fraction(self.subsample),
+        )
 
     def digest(self) -> str:
         """Return the hash of the plan."""
@@ -96,6 +136,9 @@ class RunMetadata(StrictModel):
     spec_hash: Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")] | None = Field(
         default=None,
         description="The hash of the run specification: objective, space, mechanism, law of K, score, export, fallback.",
+    )
+    mechanism_claimed: bool = Field(
+        default=False, description="Whether the mechanism is the user's claim: the objective does not state what it runs."
     )
     runs: int = Field(default=1, ge=1, le=10**6, description="The number of runs of the plan on the same data, composed.")
     notes: Lines = ()

@@ -54,7 +54,7 @@ def derived_fields(
     plan: PlanTerms, total: TotalEpsilon, base: EpsilonInterval, run: RunMetadata | None, accuracy: float | None
 ) -> dict[str, Any]:
     """Return every field that follows from the given ones."""
-    composed = compose_runs(plan.selection, run)
+    composed = compose_runs(plan.whole, run)
     return {
         "statement": " ".join(_sentences(plan, total, base, composed.neighbours, run)),
         "draft": bool(plan.declared.missing),
@@ -62,7 +62,7 @@ def derived_fields(
         "neighbours": composed.neighbours,
         "theorems": theorem_labels(composed, lower=total.lower is not None),
         "accuracy": Accuracy(requested=accuracy, gap=total.upper / total.lower - 1.0 if total.lower else None, rounding=ROUNDING),
-        "released": _released(plan.selection, run),
+        "released": _released(plan.whole, run),
         "withheld": _WITHHELD_BY_SELECTION if contains_selection(composed) else _WITHHELD_BY_MECHANISM,
     }
 
@@ -83,7 +83,7 @@ def assumptions(mechanism: Mechanism) -> Iterator[str]:
 
 def _sentences(plan: PlanTerms, total: TotalEpsilon, base: EpsilonInterval, neighbours: str, run: RunMetadata | None) -> Iterator[str]:
     """Yield the claim, its assumptions and the declarations."""
-    declared, selection = plan.declared, plan.selection
+    declared, selection = plan.declared, plan.whole
     runs, selects = 1 if run is None else run.runs, contains_selection(selection)
     if declared.missing:
         yield f"DRAFT: not declared: {', '.join(declared.missing)}."

@@ -181,7 +181,7 @@ def _check_contents(certificate: Certificate) -> Iterator[str]:
 def _check_numbers(certificate: Certificate) -> tuple[Interval | None, tuple[ProfilePoint, ...], Comparison | None, tuple[str, ...]]:
     """Recompute every number; return the bounds on the total, the proved curve, all bounds, and the faults."""
     try:
-        comparison = compare(certificate.plan.selection, delta=certificate.plan.delta)
+        comparison = compare(certificate.plan.whole, delta=certificate.plan.delta)
         total = compute_total(certificate.plan, certificate.run, certificate.accuracy.requested, comparison)
         curve, wrong = _check_curve(certificate, total)
         wrong = [*_check_total(certificate, total), *wrong, *_check_gaussian(certificate)]
@@ -256,7 +256,7 @@ def _check_curve(certificate: Certificate, total: TotalEpsilon) -> tuple[tuple[P
         wrong.append("the curve does not contain the certified point")
     # Points that follow from the total need no computation.
     implied = (epsilon >= claimed.upper) & (delta >= claimed.delta)
-    mechanism = compose_runs(certificate.plan.selection, certificate.run)
+    mechanism = compose_runs(certificate.plan.whole, certificate.run)
     found = _upper_deltas(mechanism, epsilon, ~implied)
     short = ~implied & (delta < found * (1.0 - DELTA_TOLERANCE))
     if short.any():

@@ -16,6 +16,7 @@ from privselect.mechanisms.pure import Pure
 from privselect.mechanisms.renyi import Renyi
 from privselect.mechanisms.sampled_gaussian import SampledGaussian
 from privselect.mechanisms.stated_guarantees import Points
+from privselect.mechanisms.subsampled import Subsampled
 
 __all__ = [
     "DPSGD",
@@ -34,4 +35,5 @@ __all__ = [
     "Pure",
     "Renyi",
     "SampledGaussian",
+    "Subsampled",
 ]

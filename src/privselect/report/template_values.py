@@ -106,7 +106,7 @@ def _commands(name: str, *, signed: bool) -> Iterator[str]:
 
 def _plan_values(certificate: Certificate) -> dict[str, Any]:
     """Return what the certificate says about the plan and the release."""
-    plan, declared, selection = certificate.plan, certificate.plan.declared, certificate.plan.selection
+    plan, declared, selection = certificate.plan, certificate.plan.declared, certificate.plan.whole
     count = selection.count if isinstance(selection, Selection) else None
     return {
         "mechanism": plan.mechanism,
