@@ -61,6 +61,9 @@ _MODULES = {
     "search_then_train": "selection.two_stages",
     "compare": "selection.compare",
     "plan": "planning.plan",
+    "advise": "planning.advice",
+    "Advice": "planning.advice",
+    "default_count": "planning.default_law",
     "Plan": "planning.plan_result",
     "adjust": "planning.adjust.adjust",
     "certify": "certificates.certify",
@@ -71,11 +74,12 @@ _MODULES = {
     "tune": "tuning.tune",
     "Release": "tuning.release",
     "Space": "tuning.space",
-    "Uniform": "tuning.space",
-    "LogUniform": "tuning.space",
-    "Integer": "tuning.space",
-    "Choice": "tuning.space",
+    "Uniform": "tuning.distributions",
+    "LogUniform": "tuning.distributions",
+    "Integer": "tuning.distributions",
+    "Choice": "tuning.distributions",
     "NoisyCount": "tuning.scores",
+    "VisibleSearch": "tuning.visible_search",
 }
 
 __all__ = ["errors", *_MODULES]  # noqa: PLE0604
@@ -121,6 +125,9 @@ if TYPE_CHECKING:
     from privselect.open_spec import UNKNOWN as UNKNOWN
     from privselect.pairs import DominatingPair as DominatingPair
     from privselect.planning.adjust.adjust import adjust as adjust
+    from privselect.planning.advice import Advice as Advice
+    from privselect.planning.advice import advise as advise
+    from privselect.planning.default_law import default_count as default_count
     from privselect.planning.design.design import design as design
     from privselect.planning.plan import plan as plan
     from privselect.planning.plan_result import Plan as Plan
@@ -131,14 +138,15 @@ if TYPE_CHECKING:
     from privselect.selection.compare import compare as compare
     from privselect.selection.two_stages import search_then_train as search_then_train
     from privselect.text_forms import parse as parse
+    from privselect.tuning.distributions import Choice as Choice
+    from privselect.tuning.distributions import Integer as Integer
+    from privselect.tuning.distributions import LogUniform as LogUniform
+    from privselect.tuning.distributions import Uniform as Uniform
     from privselect.tuning.release import Release as Release
     from privselect.tuning.scores import NoisyCount as NoisyCount
-    from privselect.tuning.space import Choice as Choice
-    from privselect.tuning.space import Integer as Integer
-    from privselect.tuning.space import LogUniform as LogUniform
     from privselect.tuning.space import Space as Space
-    from privselect.tuning.space import Uniform as Uniform
     from privselect.tuning.tune import tune as tune
+    from privselect.tuning.visible_search import VisibleSearch as VisibleSearch
 
     __version__: str
 

@@ -346,7 +346,7 @@ def test_a_plan_solves_for_a_number_inside():
     text, count = f"disjoint({training}, discrete_gaussian(sigma=30))", ps.Geometric(mean=10)
     plan = ps.plan(text.format("?"), count, epsilon=2, delta=1e-6)
     assert plan.mechanism == ps.parse(text.format(plan.value))
-    assert plan.cost == plan.selection.epsilon_at(1e-6) == ps.Selection(plan.mechanism.parts[0], count).epsilon_at(1e-6)
+    assert plan.cost == plan.whole.epsilon_at(1e-6) == ps.Selection(plan.mechanism.parts[0], count).epsilon_at(1e-6)
     assert plan.cost.upper <= 2.0 < ps.Selection(ps.parse(text.format(0.999 * plan.value)), count).epsilon_at(1e-6).upper
     with pytest.raises(ParameterError, match="noise_multiplier"):  # the other part alone is too much
         ps.plan(text.replace("sigma=30", "sigma=1").format("?"), count, epsilon=2, delta=1e-6)

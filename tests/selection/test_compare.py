@@ -161,7 +161,10 @@ def test_a_bad_delta_is_refused(delta):
 
 def test_json(gaussian):
     found = strictly_read(gaussian.as_dict())
-    assert list(found) == ["delta", "mechanism", "count", "base_epsilon", "bounds", "selection_gap", "composition_runs", "notes"]
+    assert list(found) == [
+        *("delta", "mechanism", "count", "visible", "subsample", "final", "base_epsilon", "final_epsilon"),
+        *("bounds", "selection_gap", "composition_runs", "notes"),
+    ]
     assert list(found["bounds"]) == ["exact", "pointwise", "ratio", "paper", "renyi", "liu_talwar", "composition"]
     assert (found["mechanism"], found["count"], found["delta"]) == ("gaussian(sigma=4)", "geometric(mean=300)", 1e-6)
     assert "not a bound" in found["notes"]["composition"]

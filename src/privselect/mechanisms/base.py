@@ -20,7 +20,7 @@ from privselect.pairs.envelope import envelope_per_order
 from privselect.text_forms import Spec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -42,6 +42,7 @@ class Mechanism(Spec):
 
     __slots__ = ()
     sensitivity: ClassVar[str | None] = None  # what the noise is measured against, if there is noise
+    is_factor: ClassVar[bool] = False  # whether a composition computes the pair of all its runs by itself, and keeps it
 
     @property
     def neighbours(self) -> str:
@@ -79,6 +80,12 @@ class Mechanism(Spec):
         """Return the steps that this mechanism consists of, as (step, number of runs); by default itself, once."""
         return ((self, 1),)
 
+    def repeated(self, times: int) -> Mechanism:
+        """Return this number of runs with all outputs released, as one mechanism."""
+        from privselect.mechanisms.composed import Composed
+
+        return self if times == 1 else Composed((self,), times=times)
+
     def composition_step(self) -> CompositionStep:
         """Return this mechanism as one step of a composition, for the order "remove" if there are two."""
         return CompositionStep(next(iter(self.brackets_by_order.values())))
@@ -89,6 +96,10 @@ class Mechanism(Spec):
         uppers = [bracket.upper.hockey_stick(eps, side=1) for bracket in self.brackets]
         lowers = [low.hockey_stick(eps, side=-1) for bracket in self.brackets for low in bracket.lowers]
         return interval_of_maxima(uppers, lowers)
+
+    def upper_curve(self) -> Callable[[float], float]:
+        """Return the upper bound of :meth:`delta_at` as a function for many epsilons >= 0."""
+        return lambda epsilon: float(self.delta_at(epsilon).upper)
 
     def epsilon_at(self, delta: ArrayLike, *, accuracy: float | None = None) -> Interval:
         """Compute the smallest epsilon >= 0 of (epsilon, delta)-DP for one or many deltas.
@@ -123,7 +134,7 @@ class Mechanism(Spec):
 
         ``accuracy`` is an approximate relative accuracy in epsilon. The case that applies is the same in all runs.
         """
-        from privselect.mechanisms.composed import composed_brackets
+        from privselect.mechanisms.factors import composed_brackets
 
         runs = check_times(times)
         if self.cases != (self,):
@@ -181,6 +192,13 @@ def interval_of_maxima(uppers: list[Floats], lowers: list[Floats]) -> Interval:
     if np.any(lower > upper * (1.0 + 1e-9) + 1e-300):
         raise ArithmeticError("a lower bound exceeds an upper bound: one of them is wrong")
     return Interval(scalar_or_array(np.minimum(lower, upper)), scalar_or_array(upper))
+
+
+def interval_of_cases(intervals: Iterable[Interval]) -> Interval:
+    """Return the interval of the maximum over several cases. A lower bound of one case is one of all, even if other cases have none."""
+    found = list(intervals)
+    lowers = [np.asarray(interval.lower) for interval in found if interval.lower is not None]
+    return interval_of_maxima([np.asarray(interval.upper) for interval in found], lowers)
 
 
 def check_orders(alpha: ArrayLike) -> Floats:

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from privselect._util.validation import check_sequence, format_value, integer_range, parameter
+import numpy as np
+
+from privselect._util.validation import REAL, check_array, check_sequence, format_value, integer_range, parameter
 from privselect.errors import ParameterError
-from privselect.mechanisms.base import MAX_RUNS, Mechanism
-from privselect.mechanisms.gaussian import Gaussian, cell_width, gaussian_bracket, gaussian_composition_step
-from privselect.mechanisms.gaussian_dp import GaussianDP, with_total_leak
+from privselect.mechanisms.base import MAX_RUNS, Mechanism, interval_of_cases
+from privselect.mechanisms.factors import composed_brackets, composed_factors, factors_of
 from privselect.mechanisms.neighbours import common_relation
-from privselect.pairs.compose import compose
+from privselect.pairs.compose import ACCURACY
 from privselect.text_forms import register
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable
 
-    import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
     from privselect.interval import Interval
     from privselect.pairs import Bracket
+
+    Floats = NDArray[np.float64]
+
+_MAX_CASES = 16  # with more of them, each part counts as the envelope of its cases
 
 
 @register
@@ -32,6 +37,8 @@ class Composed(Mechanism):
 
     The guarantee also holds if a part, or its query, is chosen after seeing earlier outputs, provided that it leaks at most what is stated
     here. Parts may be any mechanisms with compatible neighbouring relations, including selections.
+
+    A selection, and each DP-SGD training, is composed once and kept, so a composition of two of them is fast if only one changes.
     """
 
     text_name = "composed"
@@ -58,6 +65,19 @@ class Composed(Mechanism):
         """The common relation of all parts."""
         return common_relation((part.neighbours, part) for part in self.parts)
 
+    @property
+    def cases(self) -> tuple[Mechanism, ...]:
+        """The compositions of one case of each part: for given neighbours, one case of each part applies, in any combination.
+
+        A repeated sequence has one case, the envelope of all, because each repetition may split the records in another way.
+        """
+        by_part = [part.cases for part in self.parts]
+        alone = all(cases == (part,) for cases, part in zip(by_part, self.parts, strict=True))
+        if alone or self.times > 1 or math.prod(map(len, by_part)) > _MAX_CASES:
+            return (self,)
+        found = {frozenset(case.composition_steps()): case for case in map(Composed, itertools.product(*by_part))}
+        return tuple(found.values())
+
     def composition_steps(self) -> tuple[tuple[Mechanism, int], ...]:
         """Return the steps of all parts, each distinct step once."""
         counts: dict[Mechanism, int] = {}
@@ -67,33 +87,39 @@ class Composed(Mechanism):
         return tuple(counts.items())
 
     def _make_brackets(self, accuracy: float, /) -> tuple[Bracket, ...]:
+        if self.cases != (self,):
+            return tuple(bracket for case in self.cases for bracket in case.brackets_within(accuracy))
         return composed_brackets(self.composition_steps(), accuracy)
 
-    def _epsilon_within(self, delta: NDArray[np.float64], accuracy: float) -> Interval:
-        parts = self.composition_steps()
-        if len(parts) == 1 and parts[0][1] == 1:
-            return parts[0][0]._epsilon_within(delta, accuracy)  # noqa: SLF001 - one run of one part is that part
+    def delta_at(self, epsilon: ArrayLike) -> Interval:
+        """Compute delta of (epsilon, delta)-DP for one or many real epsilons."""
+        eps = check_array("epsilon", epsilon, REAL)
+        if self.cases != (self,):
+            return interval_of_cases(case.delta_at(eps) for case in self.cases)
+        factors = factors_of(self.composition_steps())
+        return Mechanism.delta_at(self, eps) if len(factors) == 1 else composed_factors(factors, ACCURACY).delta_at(eps)
+
+    def upper_curve(self) -> Callable[[float], float]:
+        """Return the upper bound of :meth:`delta_at` as a function for many epsilons >= 0."""
+        if self.cases != (self,):
+            curves = [case.upper_curve() for case in self.cases]
+            return lambda epsilon: max(curve(epsilon) for curve in curves)
+        factors = factors_of(self.composition_steps())
+        return Mechanism.upper_curve(self) if len(factors) == 1 else composed_factors(factors, ACCURACY).upper
+
+    def _epsilon_within(self, delta: Floats, accuracy: float) -> Interval:
+        if self.cases != (self,):
+            return interval_of_cases(case._epsilon_within(delta, accuracy) for case in self.cases)  # noqa: SLF001 - mechanisms too
+        steps = self.composition_steps()
+        if len(steps) == 1 and steps[0][1] == 1:
+            return steps[0][0]._epsilon_within(delta, accuracy)  # noqa: SLF001 - one run of one part is that part
+        factors = factors_of(steps)
+        if len(factors) > 1:
+            return composed_factors(factors, accuracy).epsilon_at(delta)
         return Mechanism._epsilon_within(self, delta, accuracy)  # noqa: SLF001
 
-    def renyi_at(self, alpha: ArrayLike) -> NDArray[np.float64]:
-        """Compute the sum of the Renyi divergences of all steps."""
+    def renyi_at(self, alpha: ArrayLike) -> Floats:
+        """Compute the sum of the Renyi divergences of all steps, the maximum over the cases."""
+        if self.cases != (self,):
+            return np.asarray(np.maximum.reduce([case.renyi_at(alpha) for case in self.cases]))
         return sum(count * step.renyi_at(alpha) for step, count in self.composition_steps())  # type: ignore[return-value]
-
-
-def composed_brackets(steps: Sequence[tuple[Mechanism, int]], accuracy: float) -> tuple[Bracket, ...]:
-    """Return the brackets of the composition of ``steps``, given as (step, number of runs)."""
-    # Gaussians compose to one Gaussian: the values of 1/sigma^2 add up.
-    shifts = [math.sqrt(count) / step.sigma for step, count in steps if isinstance(step, Gaussian)]
-    parts = [(step.composition_step(), count) for step, count in steps if not isinstance(step, Gaussian)]
-    if shifts and not parts:
-        return (gaussian_bracket(math.hypot(*shifts), cell_width(accuracy)),)
-    gaussian_dp = [(step, count) for step, count in steps if isinstance(step, GaussianDP)]
-    if len(gaussian_dp) == len(parts):
-        # The values of mu^2 add up too; everything leaks only if it leaks in some step.
-        mu = math.hypot(*shifts, *(math.sqrt(count) * step.mu for step, count in gaussian_dp))
-        leak = -math.expm1(sum(count * math.log1p(-step.delta) for step, count in gaussian_dp))
-        return (with_total_leak(gaussian_bracket(mu, cell_width(accuracy)), leak),)
-    if shifts:
-        parts.append((gaussian_composition_step(math.hypot(*shifts)), 1))
-    both = compose(parts, accuracy)
-    return (both,) if both.direction == "both" else (both, both.reverse)

@@ -13,7 +13,7 @@ import numpy as np
 
 from privselect._util.validation import POSITIVE, PROBABILITY, integer_range, parameter
 from privselect.mechanisms.base import MAX_RUNS, Mechanism, check_orders
-from privselect.mechanisms.composed import composed_brackets
+from privselect.mechanisms.factors import composed_brackets
 from privselect.mechanisms.gaussian import CELL_WIDTH, Gaussian, normal_cells
 from privselect.mechanisms.neighbours import ADD_REMOVE
 from privselect.pairs import Bracket, DominatingPair, connect_the_dots, merge_cells
@@ -49,6 +49,7 @@ class DPSGD(Mechanism):
 
     text_name = "dpsgd"
     sensitivity = "clipping norm 1"
+    is_factor = True
 
     noise_multiplier: float = parameter(POSITIVE, leaks="less")
     sampling_probability: float = parameter(PROBABILITY, leaks="more")
@@ -64,6 +65,10 @@ class DPSGD(Mechanism):
         if self.sampling_probability == 1.0:
             return ((Gaussian(sigma=self.noise_multiplier), self.steps),)
         return ((replace(self, steps=1), self.steps),)
+
+    def repeated(self, times: int) -> DPSGD:
+        """Return one training with the steps of all runs."""
+        return replace(self, steps=self.steps * times)
 
     def _make_brackets(self, accuracy: float, /) -> tuple[Bracket, ...]:
         if self.steps > 1 or self.sampling_probability == 1.0:

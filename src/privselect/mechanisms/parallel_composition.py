@@ -9,13 +9,11 @@ import numpy as np
 
 from privselect._util.validation import check_sequence, format_value
 from privselect.errors import NeighbourError, ParameterError
-from privselect.mechanisms.base import Mechanism, interval_of_maxima
+from privselect.mechanisms.base import Mechanism, interval_of_cases
 from privselect.mechanisms.neighbours import ADD_REMOVE, REPLACE_ONE
 from privselect.text_forms import register
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from numpy.typing import ArrayLike, NDArray
 
     from privselect.interval import Interval
@@ -78,18 +76,11 @@ class Disjoint(Mechanism):
 
     def delta_at(self, epsilon: ArrayLike) -> Interval:
         """Compute the maximum over the parts."""
-        return _maximum_of(part.delta_at(epsilon) for part in self.parts)
+        return interval_of_cases(part.delta_at(epsilon) for part in self.parts)
 
     def _epsilon_within(self, delta: Floats, accuracy: float) -> Interval:
-        return _maximum_of(part._epsilon_within(delta, accuracy) for part in self.parts)  # noqa: SLF001 - parts are mechanisms too
+        return interval_of_cases(part._epsilon_within(delta, accuracy) for part in self.parts)  # noqa: SLF001 - parts are mechanisms too
 
     def renyi_at(self, alpha: ArrayLike) -> Floats:
         """Compute the maximum over the parts."""
         return np.asarray(np.maximum.reduce([part.renyi_at(alpha) for part in self.parts]))
-
-
-def _maximum_of(intervals: Iterable[Interval]) -> Interval:
-    found = list(intervals)
-    # A lower bound of one part is a lower bound of the mechanism, even if other parts have none.
-    lowers = [np.asarray(interval.lower) for interval in found if interval.lower is not None]
-    return interval_of_maxima([np.asarray(interval.upper) for interval in found], lowers)

@@ -17,7 +17,7 @@ import privselect.noisy_max.accounting.log_concave_noise  # noqa: F401 - each im
 from privselect._util.validation import REAL, check_array, check_bool, integer_range, parameter
 from privselect.interval import Interval
 from privselect.mechanisms.base import MAX_RUNS, Mechanism, check_orders, scalar_or_array
-from privselect.mechanisms.composed import composed_brackets
+from privselect.mechanisms.factors import composed_brackets
 from privselect.mechanisms.gaussian import Gaussian
 from privselect.mechanisms.pure import Pure
 from privselect.noisy_max.accounting.bounds import BOUNDS, full_release_mechanism, lem_zhu_lemma5

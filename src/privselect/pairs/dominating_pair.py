@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _UNIT_ROUNDOFF = 2.0**-53
 _SUM_TOLERANCE = 1e-9  # a sum of masses further from 1 than this is an input error
 _LARGEST_LOG = 700.0  # exp of this is a float, with room to spare
-_LOSS_ROUNDING = 4e-13  # of log(p/q), for any two positive floats
+LOSS_ROUNDING = 4e-13  # of log(p/q), for any two positive floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,8 +104,8 @@ class DominatingPair:
         )
         if side:
             # An outcome whose loss equals epsilon up to rounding may be counted or not.
-            near = np.searchsorted(self.losses, eps - _LOSS_ROUNDING, side="right")
-            value = value + side * (self.relative_rounding + _LOSS_ROUNDING) * (p_tail[near] + self.p_only)
+            near = np.searchsorted(self.losses, eps - LOSS_ROUNDING, side="right")
+            value = value + side * (self.relative_rounding + LOSS_ROUNDING) * (p_tail[near] + self.p_only)
             # For the smallest floats that relative error rounds to 0.
             value = np.where(value > 0.0, np.nextafter(value, side), value)
         return np.asarray(np.clip(value, 0.0, 1.0))
@@ -150,15 +150,15 @@ class DominatingPair:
         # Values fall with the loss: the segment to solve on ends at the first loss with a small enough value.
         at_losses = self._above_losses if side > 0 else self._below_losses
         first = np.searchsorted(-at_losses, -target, side="left")
-        p_above = (p_tail[first] + self.p_only) * (1.0 + side * (self.relative_rounding + _LOSS_ROUNDING))
+        p_above = (p_tail[first] + self.p_only) * (1.0 + side * (self.relative_rounding + LOSS_ROUNDING))
         with np.errstate(divide="ignore", invalid="ignore"):
             epsilon = np.log(np.maximum(p_above - target, 0.0)) - np.log(q_tail[first])
         # Past every finite loss only the infinite one counts, plus the rounding of the last finite one.
-        end = np.append(self.losses, self.losses[-1] + _LOSS_ROUNDING if len(self.losses) else 0.0)
+        end = np.append(self.losses, self.losses[-1] + LOSS_ROUNDING if len(self.losses) else 0.0)
         beyond = np.where(p_above <= target, end[-1], np.inf)
         # Rounding may put the solution past the end of the segment, whose value is known to be small enough, or before its start,
         # whose value is known to be too large: the outcome at that loss may still count.
-        start = np.append(-np.inf, self.losses)[first] + (_LOSS_ROUNDING if side > 0 else 0.0)
+        start = np.append(-np.inf, self.losses)[first] + (LOSS_ROUNDING if side > 0 else 0.0)
         epsilon = np.where(first < len(self.losses), np.minimum(np.maximum(epsilon, start), end[first]), beyond)
         return np.asarray(np.maximum(epsilon, 0.0))
 

@@ -42,6 +42,20 @@ def envelope_per_order(brackets: Sequence[Bracket]) -> dict[str, Bracket]:
     return {"both": joined} if direction == "both" else {"remove": joined, "add": joined.reverse}
 
 
+def remove_order(brackets: Sequence[Bracket]) -> Bracket:
+    """Return one bracket for the order "remove", "both" if both orders are equal, valid for all cases.
+
+    A lower pair of the order "add", reversed, is a lower pair of the order "remove".
+    """
+    found = envelope_per_order(brackets)
+    if "both" in found:
+        return found["both"]
+    remove = found["remove"]
+    turned = [low.reverse for low in found["add"].lowers]
+    new = tuple(low for low in turned if not any(np.array_equal(low.p, known.p) for known in remove.lowers))
+    return Bracket(remove.upper, remove.lowers + new, "remove")
+
+
 def envelope(pairs: Sequence[DominatingPair]) -> DominatingPair:
     """Return the pair whose hockey stick is the maximum of the given ones; it dominates each of them.
 
@@ -50,8 +64,8 @@ def envelope(pairs: Sequence[DominatingPair]) -> DominatingPair:
     """
     reverses = [pair.reverse for pair in pairs]
     losses = [loss for pair in (*pairs, *reverses) for loss in (pair.losses, pair.losses[-1:] + _PAST_LAST_LOSS)]
-    kinks = _separate_knots(np.concatenate(losses))
-    knots = _separate_knots(np.concatenate([kinks, *_crossings(pairs, kinks), *_crossings(reverses, kinks)]))
+    kinks = separate_knots(np.concatenate(losses))
+    knots = separate_knots(np.concatenate([kinks, *_crossings(pairs, kinks), *_crossings(reverses, kinks)]))
     return pair_from_profile(knots, _max_hockey_stick(pairs, knots), _max_hockey_stick(reverses, knots))
 
 
@@ -69,7 +83,7 @@ def _crossings(pairs: Sequence[DominatingPair], epsilon: Floats) -> Iterator[Flo
         yield np.log(ratio[turn] + share * (ratio[turn + 1] - ratio[turn]))
 
 
-def _separate_knots(epsilon: Floats) -> Floats:
+def separate_knots(epsilon: Floats) -> Floats:
     """Return ascending knots from 0 on whose distances exceed rounding; losses beyond the last one count as infinite."""
     sorted_up = np.unique(epsilon[(epsilon > _MIN_SPACING) & (epsilon <= LARGEST_LOSS)])
     ratio = np.exp(sorted_up)

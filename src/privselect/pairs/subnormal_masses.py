@@ -67,11 +67,11 @@ def union_lower(parts: Sequence[Part]) -> DominatingPair:
 def _weighted_union(parts: Sequence[Part]) -> tuple[Floats, Floats, Leaks, float]:
     p = np.concatenate([weight * part.p for weight, part in parts])
     q = np.concatenate([weight * part.q for weight, part in parts])
-    p_only, q_only = (sum(_product_up(weight, getattr(part, only)) for weight, part in parts) for only in ("p_only", "q_only"))
+    p_only, q_only = (sum(product_up(weight, getattr(part, only)) for weight, part in parts) for only in ("p_only", "q_only"))
     return p, q, (p_only, q_only), max(part.rounding for _, part in parts)
 
 
-def _product_up(weight: float, leak: float) -> float:
+def product_up(weight: float, leak: float) -> float:
     """Return ``weight * leak``, rounded up if it may have lost digits; for a lower pair that change is negligible."""
     product = weight * leak
     return product if product >= SMALLEST or leak == 0.0 else math.nextafter(product, 1.0)

@@ -1,4 +1,4 @@
-"""Every bound on one selection, compared with one trial alone and with plain composition."""
+"""Every bound on one selection, or on a search and a final training, compared with one trial alone and with plain composition."""
 
 from __future__ import annotations
 
@@ -25,11 +25,13 @@ from privselect.selection.bounds.paper_bounds import cor_binomial_to_poisson_eps
 from privselect.selection.bounds.pointwise import pointwise_delta
 from privselect.selection.bounds.ratio import ratio_epsilon
 from privselect.selection.bounds.renyi_bounds import privacy_profile_of, selection_renyi_curve
-from privselect.selection.selection import Selection, selection_of
+from privselect.selection.selection import Selection
+from privselect.selection.two_stages import Stages, search_then_train, stages_of
 from privselect.text_forms import write_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from fractions import Fraction
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -44,6 +46,8 @@ if TYPE_CHECKING:
 _MAX_RUNS, _MAX_MEAN_LOSS = 10**6, 100.0  # plain composition beyond these has no useful guarantee
 
 _ONE_TRIAL = "one trial alone: no law of K was given"
+_SELECTION_ONLY = "only for a selection alone"
+_ALL_RELEASED = "every search trial released, candidates chosen freely"
 
 MEANINGS = {
     "exact": "the worst mechanism, the worst score",
@@ -58,7 +62,10 @@ MEANINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Epsilon at one delta by every bound; ``bounds`` holds None if a bound does not apply, and ``notes`` gives the reason."""
+    """Epsilon at one delta by every bound; ``bounds`` holds None if a bound does not apply, and ``notes`` gives the reason.
+
+    ``base`` is one search trial alone, and ``final_alone`` the final training alone. All bounds are on both stages together.
+    """
 
     mechanism: Mechanism
     count: Count | None
@@ -68,6 +75,15 @@ class Comparison:
     selection_gap: float | None
     composition_runs: int | None
     notes: Mapping[str, str]
+    visible: int | None = None
+    subsample: Fraction | None = None
+    final: Mechanism | None = None
+    final_alone: Interval | None = None
+
+    @property
+    def whole(self) -> Mechanism:
+        """Everything that is released, as one mechanism."""
+        return search_then_train(self.mechanism, self.count, self.final, visible=self.visible, subsample=self.subsample)
 
     def as_dict(self) -> dict[str, object]:
         """Return the comparison for JSON, with None for an infinite bound; its note gives the reason."""
@@ -75,7 +91,11 @@ class Comparison:
             "delta": self.delta,
             "mechanism": str(self.mechanism),
             "count": None if self.count is None else str(self.count),
+            "visible": self.visible,
+            "subsample": None if self.subsample is None else str(self.subsample),
+            "final": None if self.final is None else str(self.final),
             "base_epsilon": self.base.as_dict(),
+            "final_epsilon": None if self.final_alone is None else self.final_alone.as_dict(),
             "bounds": {
                 name: bound.as_dict() if isinstance(bound, Interval) else finite_or_none(bound) for name, bound in self.bounds.items()
             },
@@ -87,39 +107,47 @@ class Comparison:
     def table(self) -> Table:
         """Return a rich table: each bound with its epsilon, its ratio to the exact bound, and its meaning."""
         exact = _upper(self.bounds["exact"])
-        rows = [("one trial", format_up(_upper(self.base)), _format_quotient(self.base, exact), f"no selection{_format_lower(self.base)}")]
-        for name, bound in self.bounds.items() if self.count is not None else ():
-            meaning = MEANINGS[name] if bound is not None and math.isfinite(_upper(bound)) else self.notes[name]
+        staged = self.final is not None
+        rows = [_alone_row("one search trial" if staged else "one trial", "no selection", self.base, exact)]
+        if self.final_alone is not None:
+            rows.append(_alone_row("final training", "alone, without a search", self.final_alone, exact))
+        for name, bound in self.bounds.items() if self.whole != self.mechanism else ():
+            usual = _ALL_RELEASED if name == "exact" and self.visible is not None else MEANINGS[name]
+            meaning = usual if bound is not None and math.isfinite(_upper(bound)) else self.notes[name]
             epsilon = "-" if bound is None else format_up(_upper(bound))
             rows.append((name, epsilon, _format_quotient(bound, exact), meaning + _format_lower(bound)))
         gap = self.selection_gap
         return rich_table(
             ("bound", "epsilon", "/ exact", "meaning"),
             rows,
-            title=f"epsilon at delta = {write_value(self.delta)} of {selection_of(self.mechanism, self.count)}",
+            title=f"epsilon at delta = {write_value(self.delta)} of {self.whole}",
             caption=None
             if gap is None
             else f"gap of the selection step (upper/lower - 1): {gap:.1e}; composition: {self.composition_runs} runs",
             right=("epsilon", "/ exact"),
             wrap=("meaning",),
-            bold=1,  # the exact bound
+            bold=2 if staged else 1,  # the exact bound
         )
 
     def plot(self, path: str | Path, over: str | None = None) -> None:
         """Draw the bounds over a range of E K (``over="mean"``) or of delta into a .png, .pdf or .svg file."""
         from privselect.selection.plots import save_comparison_plot
 
-        save_comparison_plot(selection_of(self.mechanism, self.count), delta=self.delta, path=path, over=over)
+        save_comparison_plot(self.whole, delta=self.delta, path=path, over=over)
 
 
-def compare(mechanism: Mechanism, *, delta: float) -> Comparison:
-    """Compute every bound on the epsilon of a selection at this delta; for any other mechanism, compute epsilon only."""
-    if not isinstance(mechanism, Mechanism):
+def compare(mechanism: Mechanism | Stages, *, delta: float) -> Comparison:
+    """Compute every bound on the epsilon of a selection at this delta, or of a search and a final training.
+
+    For any other mechanism, compute epsilon only. The stages may be given instead of the mechanism that they make.
+    """
+    if not isinstance(mechanism, Mechanism | Stages):
         raise ParameterError(f"`mechanism` must be a mechanism or a selection, got {format_value(mechanism)}")
     at = check_number("delta", delta, OPEN_UNIT)
+    if isinstance(mechanism, Stages):
+        return compare(mechanism.whole, delta=at) if isinstance(mechanism.whole, Selection) else _compare_stages(mechanism, at)
     if not isinstance(mechanism, Selection):
-        no_bounds: dict[str, Interval | float | None] = dict.fromkeys(MEANINGS)
-        return Comparison(mechanism, None, at, mechanism.epsilon_at(at), no_bounds, None, None, dict.fromkeys(MEANINGS, _ONE_TRIAL))
+        return _compare_stages(stages_of(mechanism), at)
     base, count = mechanism.mechanism, mechanism.count
     bounds: dict[str, Interval | float | None] = {"exact": mechanism.epsilon_at(at)}
     notes: dict[str, str] = {}
@@ -137,6 +165,44 @@ def compare(mechanism: Mechanism, *, delta: float) -> Comparison:
     if "composition" not in notes:
         notes["composition"] = f"another mechanism, not a bound on this one: {runs} run{'s' if runs > 1 else ''}, every output released"
     return Comparison(base, count, at, base.epsilon_at(at), bounds, mechanism.selection_gap(at), runs, notes)
+
+
+def _compare_stages(stages: Stages, delta: float) -> Comparison:
+    from privselect.selection.staged_bounds import STAGED_BOUNDS
+
+    mechanism, trial = stages.whole, stages.mechanism
+    bounds = dict[str, Interval | float | None](dict.fromkeys(MEANINGS))
+    if trial == mechanism:
+        return Comparison(trial, None, delta, trial.epsilon_at(delta), bounds, None, None, dict.fromkeys(MEANINGS, _ONE_TRIAL))
+    bounds["exact"] = mechanism.epsilon_at(delta)
+    notes = dict.fromkeys(("pointwise", "ratio", "liu_talwar"), _SELECTION_ONLY)
+    for name, bound in STAGED_BOUNDS.items():
+        try:
+            bounds[name] = value = bound(stages, delta)
+        except NotCoveredError as reason:
+            notes[name] = str(reason)
+        else:
+            if math.isinf(value):
+                notes[name] = f"infinite: no epsilon below {LARGEST_EPSILON:g} is proved at delta {delta:g}"
+    runs = stages.visible if stages.count is None else composition_runs(stages.count)
+    if "composition" not in notes:
+        notes["composition"] = (
+            f"another mechanism, not a bound on this one: {runs} search trials, every output released, then the final training"
+        )
+    return Comparison(
+        trial,
+        stages.count,
+        delta,
+        trial.epsilon_at(delta),
+        bounds,
+        None,
+        runs,
+        notes,
+        visible=stages.visible,
+        subsample=stages.subsample,
+        final=stages.final,
+        final_alone=None if stages.final is None else stages.final.epsilon_at(delta),
+    )
 
 
 # -- one function per bound: epsilon at delta, or NotCoveredError with the reason -----------------------------------------
@@ -199,10 +265,15 @@ def composed_epsilon(mechanism: Mechanism, runs: int, delta: float, accuracy: fl
     """Return epsilon of this number of runs, every output released."""
     if runs == 1:
         return _upper(mechanism.epsilon_at(delta))
+    require_composable(mechanism, runs)
+    return max(float(pair.epsilon_at(delta, side=1)) for pair in _composed_pairs(mechanism, runs, accuracy))
+
+
+def require_composable(mechanism: Mechanism, runs: int) -> None:
+    """Raise NotCoveredError if this number of runs, every output released, has no useful guarantee."""
     mean_loss = sum(times * max(_mean_loss(bracket.upper) for bracket in step.brackets) for step, times in mechanism.composition_steps())
     if runs > _MAX_RUNS or runs * mean_loss > _MAX_MEAN_LOSS:
         raise NotCoveredError(f"{runs} runs, every output released, leak too much: no epsilon is computed")
-    return max(float(pair.epsilon_at(delta, side=1)) for pair in _composed_pairs(mechanism, runs, accuracy))
 
 
 BOUNDS: dict[str, Callable[[Mechanism, Count, float], float]] = {
@@ -233,6 +304,10 @@ def _upper(bound: Interval | float | None) -> float:
     if bound is None:
         return math.nan
     return float(bound.upper if isinstance(bound, Interval) else bound)
+
+
+def _alone_row(name: str, meaning: str, epsilon: Interval, exact: float) -> tuple[str, str, str, str]:
+    return name, format_up(_upper(epsilon)), _format_quotient(epsilon, exact), meaning + _format_lower(epsilon)
 
 
 def _format_lower(bound: Interval | float | None) -> str:

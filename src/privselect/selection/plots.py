@@ -63,10 +63,10 @@ def comparison_curves(  # noqa: PLR0913 - the last two are for interactive use
     base, count = _split(mechanism)
     counts: Sequence[Count | None]
     if check_axis(mechanism, over) == "mean":
-        counts = _counts_along_mean(count, size)
+        counts = counts_along_mean(count, size)
         deltas, positions = [at] * len(counts), [each.expected() for each in counts if each is not None]
     else:
-        deltas = positions = _deltas_around(at, size)
+        deltas = positions = deltas_around(at, size)
         counts = [count] * size
     curves: Curves = {over: list(positions), "base": [], "exact_lower": [], "exact_upper": [], **{name: [] for name in bounds}}
     for each_count, each_delta in zip(counts, deltas, strict=True):
@@ -129,7 +129,7 @@ def _split(mechanism: Mechanism) -> tuple[Mechanism, Count | None]:
 # -- data ------------------------------------------------------------------------------------------------------------------
 
 
-def _deltas_around(delta: float, size: int) -> list[float]:
+def deltas_around(delta: float, size: int) -> list[float]:
     """Return deltas from about four decades below to four decades above the given one, which is included."""
     low, high = max(delta * 1e-4, _SMALLEST_DELTA), min(delta * 1e4, 0.1)
     low, high = min(low, delta), max(high, delta)
@@ -138,12 +138,12 @@ def _deltas_around(delta: float, size: int) -> list[float]:
     return [float(each) for each in deltas]
 
 
-def _counts_along_mean(count: Count | None, size: int) -> list[Count]:
+def counts_along_mean(count: Count | None, size: int) -> list[Count]:
     """Return laws of K of the same family with means from about 1 to ten times the given mean, including the given one."""
     if isinstance(count, Binomial):
-        return [dataclasses.replace(count, n=n) for n in _integers_around(count.n, size)]
+        return [dataclasses.replace(count, n=n) for n in integers_around(count.n, size)]
     if isinstance(count, Fixed):
-        return [dataclasses.replace(count, k=k, cap=None) for k in _integers_around(count.k, size)]
+        return [dataclasses.replace(count, k=k, cap=None) for k in integers_around(count.k, size)]
     if isinstance(count, Poisson):
         return [dataclasses.replace(count, mean=mean) for mean in _means_around(min(1.0, 0.1 * count.mean), count.mean, size)]
     return _negative_binomials_along_mean(count, size)
@@ -169,7 +169,7 @@ def _means_around(low: float, middle: float, size: int) -> list[float]:
     return sorted({float(mean) for mean in means})
 
 
-def _integers_around(middle: int, size: int) -> list[int]:
+def integers_around(middle: int, size: int) -> list[int]:
     return sorted({round(mean) for mean in _means_around(1.0, float(middle), size)})
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,11 +15,11 @@ from privselect.counts.base import Count
 from privselect.errors import NotCoveredError, ParameterError
 from privselect.interval import Interval
 from privselect.mechanisms.base import Mechanism, check_orders, scalar_or_array
-from privselect.pairs import Bracket, pair_from_profile
+from privselect.pairs import Bracket
 from privselect.pairs.compose import ACCURACY
 from privselect.selection.bounds.ratio import ratio_epsilon
 from privselect.selection.exact.accountant import Accountant
-from privselect.selection.exact.engine import ExactLower
+from privselect.selection.selected_pairs import selected_brackets
 from privselect.text_forms import register
 
 if TYPE_CHECKING:
@@ -27,20 +27,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from privselect.pairs import DominatingPair
-
     Floats = NDArray[np.float64]
 
 _ROUNDING = 1e-15  # of a sum of numbers below 1
 _MAX_COMPOSED = 32  # a K up to this is also bounded by the release of every trial
 _MAX_COMPOSED_ALONE = 1000  # the same if no other bound is finite
-
-# The privacy profile of a nested selection: how far log delta falls between knots (twice as far below _DEEP_DELTA), and where
-# the profile stops. All later losses count as infinite.
-_KNOT_FALL = 0.15
-_DEEP_DELTA = 1e-12
-_SMALLEST_DELTA = 1e-40
-_ORDER_DELTAS = (1e-2, 1e-4, 1e-6, 1e-9)  # deltas for which a nested selection offers its worst score orders
 
 
 @register
@@ -52,6 +43,7 @@ class Selection(Mechanism):
     """
 
     text_name = "selection"
+    is_factor = True
 
     mechanism: Mechanism = field(metadata={"positional": True})
     count: Count = field(metadata={"positional": True})
@@ -127,35 +119,11 @@ class Selection(Mechanism):
             return max(_reverse(self._lower, epsilon) - _ROUNDING, 0.0)
         return max(accountant.lower(epsilon) for accountant in self._accountants())
 
-    def _make_brackets(self, _accuracy: float, /) -> tuple[Bracket, ...]:
-        """Return the whole profile as the upper pair and a few score orders as lower pairs (their maximum is no valid lower pair)."""
+    def _make_brackets(self, accuracy: float, /) -> tuple[Bracket, ...]:
         if self.cases != (self,):
-            return tuple(bracket for case in self.cases for bracket in case.brackets)
-        accountants = {a.bracket.direction: a for a in self._accountants()}
-        opposite = {"both": "both", "remove": "add", "add": "remove"}
-        uppers = {direction: cache(accountant.upper_curve()) for direction, accountant in accountants.items()}
-        knots = _profile_knots(lambda epsilon: max(upper(epsilon) for upper in uppers.values()))
-        curves = {direction: np.array([upper(epsilon) for epsilon in knots]) for direction, upper in uppers.items()}
-        return tuple(
-            Bracket(
-                pair_from_profile(knots, curves[direction], curves[opposite[direction]]),
-                tuple(self._score_order_pairs(accountant)),
-                direction,
-            )
-            for direction, accountant in accountants.items()
-        )
-
-    def _score_order_pairs(self, accountant: Accountant) -> list[DominatingPair]:
-        found = []
-        for pair in accountant.bracket.lowers:
-            lower = ExactLower(pair, self.count)
-            for delta in _ORDER_DELTAS:
-                epsilon = accountant.epsilon_bounds(delta)[0]
-                # If infinite losses alone exceed delta, no epsilon reaches it and there is no order to look for.
-                order = lower.score_order(epsilon) if epsilon < LARGEST_EPSILON else None
-                if order is not None:
-                    found.append(order.selected_pair(self.count))
-        return found
+            return tuple(bracket for case in self.cases for bracket in case.brackets_within(accuracy))
+        (accountants,) = _cached_accountants(self, accuracy)
+        return selected_brackets(accountants, accuracy)
 
 
 def _epsilon_interval(accountants: Iterable[Accountant], delta: float) -> tuple[float, float]:
@@ -175,22 +143,6 @@ def _reverse(bound: Callable[[float], float], epsilon: float) -> float:
 
 def _map_elements(bound: Callable[[float], float], values: Floats) -> Floats:
     return np.array([bound(value) for value in values.ravel().tolist()]).reshape(values.shape)
-
-
-def _profile_knots(upper: Callable[[float], float]) -> list[float]:
-    """Return epsilons from 0 on between which log delta falls by about the same amount."""
-    knots, step = [0.0], 0.01
-    value = upper(0.0)
-    while value > _SMALLEST_DELTA and knots[-1] < LARGEST_EPSILON and len(knots) < 1500:
-        knots.append(min(knots[-1] + step, LARGEST_EPSILON))
-        there = upper(knots[-1])
-        fall = math.log(value / there) if there > 0.0 else 1.0
-        if value == there < 1.0:
-            break
-        target = _KNOT_FALL if there > _DEEP_DELTA else 2.0 * _KNOT_FALL
-        step *= min(max(target / max(fall, 1e-9), 0.2), 2.0)
-        value = there
-    return knots
 
 
 @lru_cache(maxsize=64)

@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from privselect._util.safe_search import LARGEST_EPSILON, BracketedSecant
+from privselect.pairs.compose import ACCURACY
+from privselect.pairs.thin_pair import thin_upper
 from privselect.selection.bounds.ratio import ratio_epsilon
 from privselect.selection.exact.engine import ExactLower, ExactUpper
+from privselect.selection.exact.fixed_mesh import FixedMesh
 from privselect.selection.exact.mesh import TOLERANCE
 
 if TYPE_CHECKING:
@@ -25,6 +28,11 @@ _CLOSE = 0.2  # of the tolerance: a search stops when delta is this close to its
 _WIDE_GAP = 4e-4  # a relative gap in epsilon that shows that the tolerance was too loose
 _TYPICAL_GAP = 2.3  # between the two bounds on delta, in tolerances
 _MAX_ESTIMATES = 6  # cheap estimates before the search
+_SPACING, _STEP = 0.0125, 0.04  # of a fixed mesh in log w, and of its pair in standard deviations, for the default accuracy
+_WIDEST_SPACING = 0.1
+_FEW_OUTCOMES = 64  # their curves have kinks and steep ends
+_SPACING_FACTORS = (1.0, 2.0, 4.0)  # the first one with few enough entries is used
+_MAX_ENTRIES = 2_500_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +69,20 @@ class Accountant:
         """Return :meth:`upper` as a function for many epsilons in ascending order, which share a mesh."""
         exact = ExactUpper(self.bracket.upper, self.count)
         return lambda epsilon: self._smallest_bound(exact, min(epsilon, LARGEST_EPSILON))
+
+    def fixed_mesh(self, accuracy: float = ACCURACY) -> FixedMesh | None:
+        """Return a mesh for a whole curve, or None if one that is refined for each epsilon is faster or much tighter."""
+        if len(self.bracket.upper.p) <= _FEW_OUTCOMES:
+            return None
+        coarser = accuracy / ACCURACY
+        pair = thin_upper(self.bracket.upper, _STEP * coarser**0.25)
+        spacing = min(_SPACING * coarser**0.35, _WIDEST_SPACING)
+        meshes = (FixedMesh(pair, self.count, spacing * factor) for factor in _SPACING_FACTORS)
+        return next((mesh for mesh in meshes if mesh.size <= _MAX_ENTRIES), None)
+
+    def curve_on(self, mesh: FixedMesh | None) -> Callable[[float], float]:
+        """Return :meth:`upper_curve`, computed on a fixed mesh if there is one."""
+        return self.upper_curve() if mesh is None else lambda epsilon: self._smallest_bound(mesh, min(epsilon, LARGEST_EPSILON))
 
     def is_safe(self, epsilon: float, delta: float) -> bool:
         """Return whether ``upper(epsilon) <= delta``; a coarse mesh, whose bound is valid too, is tried first."""
@@ -155,7 +177,7 @@ class Accountant:
                 break
         return _SearchStart(guess, slope)
 
-    def _smallest_bound(self, exact: ExactUpper, epsilon: float) -> float:
+    def _smallest_bound(self, exact: ExactUpper | FixedMesh, epsilon: float) -> float:
         pair = self.bracket.upper
         bounds = [exact.delta(epsilon)]
         bounds.append(self._mean * float(pair.hockey_stick(epsilon - exact.mesh.log_ratio, side=1)) * (1.0 + 1e-12))

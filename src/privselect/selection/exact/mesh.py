@@ -84,12 +84,13 @@ class Mesh:
         self._restore_initial_mesh()
 
     def _restore_initial_mesh(self) -> None:
-        self._set_blocks(self._initial_edges)
-        self._set_nodes(self._initial_nodes)
+        self.set_blocks(self._initial_edges)
+        self.set_nodes(self._initial_nodes)
 
     # -- the mesh ----------------------------------------------------------------------------------------------------
 
-    def _set_blocks(self, edges: Floats) -> None:
+    def set_blocks(self, edges: Floats) -> None:
+        """Set the edges of the blocks in y; the bounds hold for any edges."""
         self.block_edges = np.unique(np.concatenate([[0.0], edges, [1.0]]))
         self.block_edges_k = self.pair.k(self.block_edges)
         y, k = self.pair.high_nodes
@@ -102,7 +103,8 @@ class Mesh:
         self.block = np.searchsorted(self.block_edges, self.y[:-1], side="right") - 1
         self._cache.clear()
 
-    def _set_nodes(self, x: Floats) -> None:
+    def set_nodes(self, x: Floats) -> None:
+        """Set the nodes in x; the bounds hold for any nodes."""
         self.nodes = MeshNodes(self.pair, self.weight, x)
         self._cache.clear()
 
@@ -115,6 +117,10 @@ class Mesh:
 
     def _countable_pieces(self, epsilon: float) -> int:
         return int(np.searchsorted(self.log_slope, self.max_log_c - epsilon))
+
+    def countable_mass(self, epsilon: float) -> float:
+        """Return the mass y beyond which F is not positive."""
+        return float(self.y[self._countable_pieces(epsilon)])
 
     def relevant_pieces(self, epsilon: float, negligible: float) -> PieceRange:
         """Return the pieces that matter; the pieces before and after them add at most about ``negligible`` each.
@@ -185,7 +191,7 @@ class Mesh:
             return self.relevant_pieces(epsilon, self._refined_for[2])
         if self._refined_for is not None:
             self._restore_initial_mesh()  # a mesh refined for a distant epsilon has its nodes in the wrong places
-        negligible = 1e-6 * float(self.y[self._countable_pieces(epsilon)])
+        negligible = 1e-6 * self.countable_mass(epsilon)
         for _ in range(_MAX_ROUNDS):
             pieces = self.relevant_pieces(epsilon, negligible)
             if pieces.last == 0:
@@ -247,7 +253,7 @@ class Mesh:
 
     def estimate_delta(self, epsilon: float) -> float:
         """Estimate delta from a few pieces on the current mesh: a cheap first guess for a search."""
-        pieces = self.relevant_pieces(epsilon, 1e-6 * float(self.y[self._countable_pieces(epsilon)]))
+        pieces = self.relevant_pieces(epsilon, 1e-6 * self.countable_mass(epsilon))
         if pieces.last == 0:
             return 0.0
         sample = self._sample_pieces(pieces)
@@ -277,7 +283,7 @@ class Mesh:
         split = _limit_cells(np.maximum(split, np.where(loose[1:] | loose[:-1], 4, 1)), _MAX_NODES)
         if (split == 1).all():
             return 0
-        self._set_nodes(_subdivide(x, split))
+        self.set_nodes(_subdivide(x, split))
         return 1 + int((parts == _MAX_PARTS).any())
 
     def _refine_blocks(self, y: Floats, width: Floats, excess: Floats) -> int:
@@ -287,7 +293,7 @@ class Mesh:
         split = _limit_cells(_splits(self.block_edges, y, width / parts), _MAX_BLOCKS)
         if (split == 1).all():
             return 0
-        self._set_blocks(_subdivide(self.block_edges, split))
+        self.set_blocks(_subdivide(self.block_edges, split))
         return 1 + int((parts == _MAX_PARTS).any())
 
 

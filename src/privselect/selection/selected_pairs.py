@@ -1,0 +1,98 @@
+"""The pairs of a whole selection: its privacy profile above, real score orders below."""
+
+from __future__ import annotations
+
+import math
+from functools import cache, partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from privselect._util.safe_search import LARGEST_EPSILON
+from privselect.pairs import Bracket, pair_from_profile
+from privselect.pairs.compose import ACCURACY
+from privselect.selection.exact.engine import ExactLower
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from privselect.pairs import DominatingPair
+    from privselect.selection.exact.accountant import Accountant
+    from privselect.selection.exact.fixed_mesh import FixedMesh
+
+    Floats = NDArray[np.float64]
+
+# How far log delta falls between knots (three times as far below _DEEP_DELTA), and where the profile stops. All later losses count as
+# infinite.
+_KNOT_FALL = 0.1
+_DEEP_DELTA = 1e-12
+_SMALLEST_DELTA = 1e-40
+_ORDER_DELTAS = (1e-2, 1e-4, 1e-6, 1e-9, 1e-3, 3e-2)  # deltas at which the lower pairs have their worst score orders
+_FEW_ORDER_DELTAS = (1e-2, 1e-4)  # those of them that suffice for less accuracy
+_ROUGH = 1e-3
+_OPPOSITE = {"both": "both", "remove": "add", "add": "remove"}
+
+
+def selected_brackets(accountants: Sequence[Accountant], accuracy: float = ACCURACY) -> tuple[Bracket, ...]:
+    """Return the brackets of a selection: for each order of the neighbours, its profile and a few score orders.
+
+    The profile is a supremum over score orders, and no single order attains it, so the maximum of lower bounds is no valid lower pair.
+    """
+    by_direction = {accountant.bracket.direction: accountant for accountant in accountants}
+    meshes = {direction: accountant.fixed_mesh(accuracy) for direction, accountant in by_direction.items()}
+    uppers = {direction: cache(accountant.curve_on(meshes[direction])) for direction, accountant in by_direction.items()}
+    fall = _KNOT_FALL * max(accuracy / ACCURACY, 1.0) ** 0.25
+    knots = _profile_knots(lambda epsilon: max(upper(epsilon) for upper in uppers.values()), fall)
+    curves = {direction: np.array([upper(epsilon) for epsilon in knots]) for direction, upper in uppers.items()}
+    deltas = _ORDER_DELTAS if accuracy < _ROUGH else _FEW_ORDER_DELTAS
+    return tuple(
+        Bracket(
+            pair_from_profile(knots, curves[direction], curves[_OPPOSITE[direction]]),
+            tuple(_order_pairs(accountant, meshes[direction], [_epsilon_on(knots, curves[direction], delta) for delta in deltas])),
+            direction,
+        )
+        for direction, accountant in by_direction.items()
+    )
+
+
+def _order_pairs(accountant: Accountant, mesh: FixedMesh | None, epsilons: list[float]) -> list[DominatingPair]:
+    """Return the pair of one score order for each epsilon and each pair below a trial."""
+    found = []
+    for pair in accountant.bracket.lowers:
+        find = ExactLower(pair, accountant.count).score_order if mesh is None else partial(mesh.score_order, pair=pair)
+        for epsilon in epsilons:
+            # If infinite losses alone exceed delta, no epsilon reaches it and there is no order to look for.
+            order = find(epsilon) if epsilon < LARGEST_EPSILON else None
+            if order is not None:
+                found.append(order.selected_pair(accountant.count))
+    return found
+
+
+def _epsilon_on(knots: list[float], curve: Floats, delta: float) -> float:
+    """Return the epsilon at which the curve falls to delta, or infinity."""
+    below = np.flatnonzero(curve <= delta)
+    if len(below) == 0:
+        return math.inf
+    i = int(below[0])
+    if i == 0:
+        return 0.0
+    share = math.log(curve[i - 1] / delta) / math.log(curve[i - 1] / max(curve[i], 1e-300))
+    return knots[i - 1] + share * (knots[i] - knots[i - 1])
+
+
+def _profile_knots(upper: Callable[[float], float], fall: float) -> list[float]:
+    """Return epsilons from 0 on between which log delta falls by about ``fall``."""
+    knots, step = [0.0], 0.01
+    value = upper(0.0)
+    while value > _SMALLEST_DELTA and knots[-1] < LARGEST_EPSILON and len(knots) < 1500:
+        knots.append(min(knots[-1] + step, LARGEST_EPSILON))
+        there = upper(knots[-1])
+        fallen = math.log(value / there) if there > 0.0 else 1.0
+        if value == there < 1.0:
+            break
+        target = fall if there > _DEEP_DELTA else 3.0 * fall
+        step *= min(max(target / max(fallen, 1e-9), 0.2), 2.0)
+        value = there
+    return knots
