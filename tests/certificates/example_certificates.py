@@ -6,7 +6,7 @@ from functools import cache
 
 import privselect as ps
 from privselect.certificates.canonical import digest
-from privselect.certificates.statement import derived_fields
+from privselect.certificates.statement import Costs, derived_fields
 
 DECLARED = ps.Declared(
     unit="one person",
@@ -29,6 +29,9 @@ PLANS = {
     "leak": ("gdp(mu=0.3, delta=1e-9)", "geometric(mean=3)"),
     "composed": ("composed(gaussian(sigma=4), gaussian(sigma=5), times=2)", None),
     "everything leaks at first": ("gaussian(sigma=0.1)", "geometric(mean=30)"),
+    "two stages": ("gaussian(sigma=4)", "geometric(mean=30)", {"final": "gaussian(sigma=5)"}),
+    "visible, then train": ("gaussian(sigma=8)", None, {"visible": 6, "final": "gaussian(sigma=5)"}),
+    "visible": ("gaussian(sigma=8)", None, {"visible": 6}),
 }
 
 SLOW = {
@@ -36,6 +39,13 @@ SLOW = {
     "bounded": ("gaussian(sigma=4)", "fixed(k=2)"),
     "capped": ("laplace(scale=1)", "geometric(mean=300, cap=200)"),
     "nested": ("selection(gaussian(sigma=4), geometric(mean=3))", "poisson(mean=3)"),
+    "hold-out, then train": (
+        "disjoint(gaussian(sigma=4), discrete_gaussian(sigma=6, neighbours=add_remove))",
+        "poisson(mean=5)",
+        {"final": "dpsgd(noise_multiplier=2, sampling_probability=0.1, steps=10)"},
+    ),
+    "sample, then train": ("gaussian(sigma=2)", "geometric(mean=10)", {"subsample": "1/10", "final": "gaussian(sigma=5)"}),
+    "visible sample": ("gaussian(sigma=2)", None, {"visible": 4, "subsample": 0.1}),
     "without K = 1": ("gaussian(sigma=4)", "finite({0: 1, 5: 9})"),
 }
 
@@ -43,8 +53,8 @@ SLOW = {
 @cache
 def issued(name="geometric", delta=1e-6):
     """A certificate with everything declared, made once."""
-    mechanism, count = {**PLANS, **SLOW}[name]
-    return ps.certify(mechanism, count, delta=delta, declared=DECLARED)
+    mechanism, count, *more = {**PLANS, **SLOW}[name]
+    return ps.certify(mechanism, count, delta=delta, declared=DECLARED, **dict(*more))
 
 
 def fields(certificate):
@@ -62,6 +72,6 @@ def rehashed(changed):
 def remade(changed):
     """With everything made anew that follows from other fields: the most that a forger without a key can do."""
     found = ps.Certificate.from_json(json.dumps(changed))
-    following = derived_fields(found.plan, found.total, found.base, found.run, found.accuracy.requested)
+    following = derived_fields(found.plan, Costs.of(found), found.run, found.accuracy.requested)
     found = found.model_copy(update=following)
     return found.model_copy(update={"hash": found.digest()}).as_dict()

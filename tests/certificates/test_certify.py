@@ -3,6 +3,7 @@
 import json
 import os
 import re
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from example_certificates import DECLARED, PLANS, SLOW, fields, issued
 
 import privselect as ps
 from privselect._util.rounding import format_digits_up
-from privselect.certificates.model import ApproximateGDP, ProfilePoint, RunMetadata
+from privselect.certificates.model import ApproximateGDP, PlanTerms, ProfilePoint, RunMetadata
 from privselect.errors import ParameterError
 
 THEOREMS = Path(__file__).parents[2] / "docs" / "theorems.md"
@@ -134,6 +135,13 @@ def test_no_certificate_is_issued_above_its_budget():
         ({"mechanism": 4}, "`mechanism`"),
         ({"mechanism": ps.Geometric(mean=3)}, "`mechanism`"),
         ({"count": ps.Gaussian(sigma=4)}, "`count`"),
+        ({"final": "gaussian(sigma=4)"}, "`final` needs a search before it"),
+        ({"final": ps.Geometric(mean=3), "visible": 3}, "`final` must be a mechanism such as"),
+        ({"visible": 0}, "`visible` must be"),
+        ({"visible": 2.5}, "`visible` must be"),
+        ({"visible": 3, "count": "geometric(mean=3)"}, "a search is either secret, with `count`, or visible"),
+        ({"subsample": 0, "visible": 3}, "`subsample` must be a probability in"),
+        ({"subsample": "half", "visible": 3}, "`subsample`"),
         ({"mechanism": "approximate(epsilon=1, delta=1e-3)"}, "`delta` must be large enough for a certified epsilon up to 700"),
     ],
 )
@@ -210,6 +218,76 @@ def test_ends_out_of_order_are_refused():
         ProfilePoint(epsilon=-1.0, delta=0.1)
     with pytest.raises(ParameterError, match="`mu`"):
         ApproximateGDP(mu=0.0, delta=0.1)
+
+
+def test_a_search_and_a_final_training_cost_their_composition():
+    certificate = issued("two stages")
+    whole = ps.Composed((ps.Selection(ps.Gaussian(sigma=4), ps.Geometric(mean=30)), ps.Gaussian(sigma=5)))
+    assert certificate.total.upper == whole.epsilon_at(1e-6).upper
+    assert certificate.base.upper == ps.Gaussian(sigma=4).epsilon_at(1e-6).upper
+    assert certificate.final_alone.upper == ps.Gaussian(sigma=5).epsilon_at(1e-6).upper
+    assert issued("geometric").final_alone is None
+
+
+def test_the_statement_names_a_secret_search_and_the_final_training():
+    certificate = issued("two stages")
+    for part in (
+        "Releasing only the best of K search trials of gaussian(sigma=4) and then the output of one final training gaussian(sigma=5)",
+        "with the winner's candidate, with K drawn from geometric(mean=30) and kept secret, is (epsilon, delta)",
+        "one search trial alone has epsilon = 1.0608 and the final training alone has epsilon = 0.83",
+        "Secret search: (1) K is drawn from its distribution and is never revealed",
+        "Final training: (1) Its candidate is a function of what the search released and of public numbers.",
+    ):
+        assert part in certificate.statement
+    assert certificate.released == "only the output of the best-scoring search trial and the output of the final training"
+    assert "K, the number of trials" in certificate.withheld
+    assert any("failed final training" in line for line in certificate.withheld)
+
+
+def test_the_statement_of_a_visible_search_says_that_results_may_be_shown():
+    certificate = issued("visible, then train")
+    for part in (
+        "Releasing all outputs of 6 search trials of gaussian(sigma=8) and then the output of one final training gaussian(sigma=5)",
+        "Visible search (composition, adaptive candidates): (1) The noise, the sampling rate, the number of steps and the number of",
+        "(2) All 6 trials are released, and each candidate may depend on earlier results.",
+        "No result of a trial needs to stay secret.",
+        'Privacy of the score: "accuracy on public data".',
+    ):
+        assert part in certificate.statement
+    assert "never revealed" not in certificate.statement
+    assert certificate.released == "the outputs of all 6 search trials and the output of the final training"
+    assert not any("K," in line for line in certificate.withheld)
+    assert certificate.bounds is None
+    assert certificate.composition is None
+    assert issued("visible").released == "the outputs of all 6 trials"
+    assert ps.certify("gaussian(sigma=8)", visible=1, delta=1e-6).released == "the output of the trial"
+
+
+@pytest.mark.slow
+def test_the_statement_names_the_sample_and_the_hold_out():
+    certificate = issued("sample, then train")
+    drawn = "Sample: (1) One sample of the records is drawn, once for all search trials: it contains each record with probability 1/10"
+    assert drawn in certificate.statement
+    assert "with one secret sample of the records for all trials, is (epsilon" in certificate.statement
+    assert "the sample of the search and its size" in certificate.withheld
+    held_out = issued("hold-out, then train")
+    assert "a held-out record is covered for the noisy results on it and for the final training" in held_out.statement
+    assert held_out.released.endswith(", or a fixed symbol if no trial is drawn")
+
+
+def test_a_certificate_of_a_run_of_two_stages_marks_a_claim_of_both():
+    plan = issued("two stages").plan
+    run = RunMetadata(mechanism_claimed=True, runs=2)
+    certificate = ps.certify(plan.mechanism, plan.count, final=plan.final, delta=1e-6, declared=DECLARED, run=run)
+    assert "What one trial and the final training leak is a claim of the user: the trainer does not state it." in certificate.statement
+    assert certificate.total.upper > issued("two stages").total.upper
+    assert certificate.released.startswith("for each of 2 runs: only the output of the best-scoring search trial and")
+
+
+@pytest.mark.parametrize("subsample", ["1/10", 0.1, Fraction(1, 10), "1e-1"])
+def test_a_sample_is_hashed_as_an_exact_fraction(subsample):
+    terms = PlanTerms(mechanism="gaussian(sigma=4)", count="geometric(mean=3)", subsample=str(subsample), epsilon=1, delta=1e-6)
+    assert terms.subsample == "1/10"
 
 
 def test_a_selection_inside_keeps_its_assumptions():

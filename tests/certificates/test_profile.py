@@ -21,7 +21,7 @@ def profile(leaky, epsilon):
 def test_the_pair_lies_above_the_curve_of_the_selection(name):
     certificate = issued(name)
     last = certificate.curve[-1].epsilon
-    upper = certificate.plan.selection.upper_curve()
+    upper = certificate.plan.whole.upper_curve()
     for epsilon in np.linspace(0.0, 1.3 * last, 90).tolist():
         # Both are upper bounds: the computed curve may be above the true one by what its mesh leaves open, 2e-3.
         assert upper(epsilon) * (1.0 - 2e-3) <= profile(certificate.gaussian_dp, epsilon)

@@ -8,6 +8,7 @@ import pytest
 from example_certificates import fields, issued, rehashed, remade
 
 import privselect as ps
+from privselect.certificates.model import RunMetadata
 from privselect.certificates.sign import _SMALL_ORDER, new_key, sign
 from privselect.errors import MissingExtraError, ParameterError
 
@@ -81,7 +82,7 @@ def test_a_signature_protects_what_nothing_else_does(key, place):
     elif name == "versions":
         data["versions"]["numpy"] = "9.9"
     elif name == "run":
-        data["run"] = {"randomness": "the operating system's entropy", "insecure": False, "spec_hash": None, "runs": 1, "notes": []}
+        data["run"] = RunMetadata().as_dict()
     else:
         data[name] = value
     verdict = ps.verify(json.dumps(remade(data)))

@@ -89,6 +89,31 @@ CHANGES = {
     "draft mark set": (at("draft", True), "the draft mark does not match the declarations: nothing is missing"),
     "made in the future": (at("issued_at", "2999-01-01T00:00:00Z"), "is in the future"),
 }
+# The same for a search and a final training.
+STAGE_CHANGES = {
+    "final training left out": (at("plan.final", None), "the epsilon of the final training alone is present without"),
+    "final training changed": (at("plan.final", "gaussian(sigma=2)"), "the claimed epsilon"),
+    "search trial changed": (at("plan.mechanism", "gaussian(sigma=2)"), "the claimed epsilon"),
+    "search made visible": (lambda data: data["plan"].update(count=None, visible=30), "the claimed epsilon"),
+    "cost of the final training left out": (at("final_alone", None), "or missing with one"),
+    "cost of the final training lowered": (at("final_alone", {"lower": 0.1, "upper": 0.2}), "the final training alone has epsilon"),
+    "lower end of the final training raised": (
+        at("final_alone", {"lower": 5.0, "upper": 6.0}),
+        "the lower bound of the final training alone, 5.0",
+    ),
+    "one trial lowered": (at("base", {"lower": 0.5, "upper": 0.9}), "one trial alone has epsilon"),
+    "released shortened": (at("released", "only the output of the best-scoring search trial"), "`released` does not match"),
+    "reason of a fixed symbol revealed": (at("withheld", lambda lines: lines[:3]), "`withheld` does not match"),
+}
+VISIBLE_CHANGES = {
+    "more trials": (at("plan.visible", 7), "the claimed epsilon"),
+    "trial changed": (at("plan.mechanism", "gaussian(sigma=7)"), "the claimed epsilon"),
+    "final training lowered": (at("final_alone", {"lower": 0.1, "upper": 0.2}), "the final training alone has epsilon"),
+    "other bounds added": (
+        at("bounds", dict.fromkeys(["pointwise", "ratio", "paper", "renyi", "liu_talwar"], "not covered")),
+        "the other bounds are present without a law of K",
+    ),
+}
 # What no field can be changed to.
 MISFITS = {
     "field removed": (lambda data: data.pop("theorems"), "`theorems` is missing"),
@@ -100,7 +125,7 @@ MISFITS = {
     "budget removed": (lambda data: data["plan"].pop("epsilon"), "`plan`: `epsilon` is missing"),
     "field added": (lambda data: data.update(note="trust me"), "`note` is not a known field"),
     "field with a hostile name": (lambda data: data.update({"a\x1b[2Jb\n": 1}), r"`a\x1b[2Jb\n` is not a known field"),
-    "brackets in brackets": (at("statement", json.loads(300 * "[" + 300 * "]")), "does not fit format 2"),
+    "brackets in brackets": (at("statement", json.loads(300 * "[" + 300 * "]")), "does not fit format 3"),
     "number as text": (at("total.upper", "1.79"), "`upper` must be a valid number, got '1.79'"),
     "epsilon below 0": (at("total", {"lower": None, "upper": -1.0, "delta": 1e-6}), "`upper` must be"),
     "ends out of order": (at("total.lower", 3.0), "an interval needs lower <= upper"),
@@ -110,6 +135,20 @@ MISFITS = {
     "statement of several lines": (at("released", "a\nb"), "`released` must be one line"),
     "no time": (at("issued_at", "yesterday"), "`issued_at` must be a time"),
     "a day that is none": (at("issued_at", "2026-02-30T00:00:00Z"), "`issued_at` must be a time"),
+    "a search that is secret and visible": (at("plan.visible", 3), "a search is either secret, with `count`, or visible"),
+    "a visible search of nothing": (at("plan.visible", 0), "`visible` must be"),
+    "final training without a search": (
+        lambda data: data["plan"].update(count=None, final="gaussian(sigma=4)"),
+        "`final` needs a search before it",
+    ),
+    "sample larger than the data": (at("plan.subsample", "3/2"), "`subsample` must be a probability in (0, 1]"),
+    "sample that is no number": (at("plan.subsample", "some"), "`subsample`: expected a number"),
+    "final training that is none": (at("plan.final", "geometric(mean=3)"), "`final` must be a mechanism such as"),
+    "cost of the final training removed": (lambda data: data.pop("final_alone"), "`final_alone` is missing"),
+    "claim removed": (
+        lambda data: data.update(run={"randomness": "the operating system's entropy", "insecure": False, "runs": 1, "notes": []}),
+        "is missing",
+    ),
     "no hash": (at("hash", "sha256:0"), "`hash` must match"),
     "unknown relation": (at("neighbours", "friends"), "`neighbours` must be"),
     "secure flag on a seed": (
@@ -139,6 +178,43 @@ def test_a_change_with_new_hashes_is_refused_for_its_own_reason(name):
     assert any(reason in said for said in verdict.reasons), verdict.reasons
     assert not any("hash" in said for said in verdict.reasons)
     assert all("\n" not in said for said in verdict.reasons)
+
+
+OF_STAGES = {("two stages", name): STAGE_CHANGES[name] for name in STAGE_CHANGES}
+OF_STAGES |= {("visible, then train", name): VISIBLE_CHANGES[name] for name in VISIBLE_CHANGES}
+
+
+@pytest.mark.parametrize(("certificate", "name"), OF_STAGES)
+def test_a_change_of_a_stage_is_refused_for_its_own_reason(certificate, name):
+    change, reason = OF_STAGES[certificate, name]
+    data = fields(issued(certificate))
+    change(data)
+    reasons = ps.verify(json.dumps(rehashed(data))).reasons
+    assert any(reason in said for said in reasons), reasons
+
+
+@pytest.mark.parametrize(
+    ("certificate", "name"), [key for key in OF_STAGES if any(word in key[1] for word in ("changed", "visible", "more", "lowered"))]
+)
+def test_a_forger_cannot_lower_the_cost_of_a_stage(certificate, name):
+    data = fields(issued(certificate))
+    OF_STAGES[certificate, name][0](data)
+    assert not ps.verify(json.dumps(remade(data))).holds
+
+
+def test_the_mark_of_a_claimed_mechanism_follows_from_the_run():
+    run = RunMetadata(mechanism_claimed=True)
+    data = fields(ps.certify("gaussian(sigma=4)", "geometric(mean=3)", delta=1e-6, declared=DECLARED, run=run))
+    assert "What one trial leaks is a claim of the user: the trainer does not state it." in data["statement"]
+    verdict = ps.verify(json.dumps(data))
+    assert verdict.holds
+    assert verdict.summary.endswith("; mechanism claimed by the user; unsigned")
+    assert verdict.as_dict()["mechanism_claimed"] is True
+    data["run"]["mechanism_claimed"] = False
+    assert "the statement does not follow from the other fields" in ps.verify(json.dumps(rehashed(data))).reasons
+    forged = ps.verify(json.dumps(remade(data)))
+    assert forged.holds  # only a signature protects the mark
+    assert any("who states the mechanism" in fact for fact in forged.unprotected)
 
 
 # With all that follows made anew as well, the numbers alone decide.
@@ -265,11 +341,11 @@ def test_the_order_of_fields_and_spaces_do_not_matter():
         ("epsilon = 1", "the certificate is not JSON"),
         ("[1, 2]", "a certificate must be a JSON object"),
         ('{"version": NaN}', "NaN is not a JSON number"),
-        ('{"version": 2, "x": Infinity}', "Infinity is not a JSON number"),
-        ('{"version": 2, "x": 1}}', "the certificate is not JSON"),
+        ('{"version": 3, "x": Infinity}', "Infinity is not a JSON number"),
+        ('{"version": 3, "x": 1}}', "the certificate is not JSON"),
         ("{}", "it has no `version`"),
-        ('{"version": 1}', "The certificate has format 1; this version reads format 2. Issue it again with privselect certify."),
-        ('{"version": 3}', "The certificate has format 3; this version reads format 2. Update privselect to read it."),
+        ('{"version": 2}', "The certificate has format 2; this version reads format 3. Issue it again with privselect certify."),
+        ('{"version": 4}', "The certificate has format 4; this version reads format 3. Update privselect to read it."),
         ('{"version": 0}', "`version` of a certificate must be"),
         ('{"version": "1"}', "`version` of a certificate must be"),
         ('{"version": true}', "`version` of a certificate must be"),

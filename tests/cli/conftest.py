@@ -101,11 +101,13 @@ def declared(candidate):
 """
 
 PLAN = """\
-version = 1
-mechanism = "gaussian(sigma=4)"
-count = "geometric(mean=3)"
+version = 2
 epsilon = 2.0
 delta = 1e-6
+
+[search]
+mechanism = "gaussian(sigma=4)"
+count = "geometric(mean=3)"
 
 [declared]
 unit = "one person"

@@ -5,6 +5,7 @@ import json
 import pytest
 
 import privselect as ps
+from privselect.certificates.model import RunMetadata
 from privselect.cli import main
 
 PLAN = ["--mechanism", "gaussian(sigma=4)", "--delta", "1e-6"]
@@ -65,6 +66,13 @@ def test_several_accesses_that_are_not_covered(capsys):
         (["--out", "."], "`out` must be a file"),
         (["--out", "missing/c.json"], "`out` must be a file in a folder that exists"),
         (["--count", "gaussian(sigma=4)"], "`count` must be a law of K"),
+        (["--final", "gaussian(sigma=4)"], "`final` needs a search before it: `count` or `visible` is required"),
+        (["--final", "fixed(k=2)", "--visible", "3"], "`mechanism` must be a mechanism"),
+        (["--final", "gaussian(sigma=?)", "--visible", "3"], "only `privselect plan` accepts a ?"),
+        (["--visible", "0"], "`visible` must be an integer >= 1, got '0'"),
+        (["--visible", "3", "--count", "fixed(k=2)"], "a search is either secret, with `count`, or visible"),
+        (["--visible", "3", "--subsample", "2"], "`subsample` must be a probability in (0, 1] such as 1/10, got '2'"),
+        (["--visible", "3", "--subsample", "some"], "`subsample` must be a number, got 'some'"),
     ],
 )
 def test_what_cannot_be_certified_is_refused_in_one_line(capsys, arguments, said):
@@ -81,6 +89,37 @@ def test_verify_says_first_that_the_claim_holds(file, capsys):
     assert "Only a signature by a known key protects" in out
 
 
+def test_the_stages_of_a_search_and_a_final_training(tmp_path, capsys):
+    search = ["--count", "geometric(mean=3)", "--final", "gaussian(sigma=5)"]
+    code, out, _ = run(capsys, "certify", *PLAN, *DECLARED, *search, "--out", tmp_path / "c.json")
+    assert code == 0
+    assert "only the best of K search trials of gaussian(sigma=4) and then the output of one final training" in out
+    code, out, _ = run(capsys, "verify", tmp_path / "c.json")
+    assert code == 0
+    assert out.splitlines()[1:3] == [
+        "search: the best of K trials of gaussian(sigma=4), K drawn from geometric(mean=3) and secret; one trial alone has epsilon 1.0608",
+        "final training: gaussian(sigma=5); this training alone has epsilon 0.83417",
+    ]
+    _, out, _ = run(capsys, "verify", tmp_path / "c.json", "--json")
+    assert json.loads(out)["stages"]["final training"] == "gaussian(sigma=5)"
+
+
+def test_a_visible_search_is_certified(tmp_path, capsys):
+    code, out, _ = run(capsys, "certify", *PLAN, *DECLARED, "--visible", "6", "--final", "gaussian(sigma=5)", "--out", tmp_path / "c.json")
+    assert code == 0
+    assert "Visible search (composition, adaptive candidates)" in out
+    code, out, _ = run(capsys, "verify", tmp_path / "c.json")
+    assert code == 0
+    assert out.splitlines()[1] == "search: 6 trials of gaussian(sigma=4), all released; one trial alone has epsilon 1.0608"
+
+
+def test_the_mark_of_a_claimed_mechanism_is_in_the_first_line(tmp_path, capsys):
+    ps.certify("gaussian(sigma=4)", delta=1e-6, run=RunMetadata(mechanism_claimed=True)).write(tmp_path / "c.json")
+    code, out, _ = run(capsys, "verify", tmp_path / "c.json")
+    assert code == 0
+    assert out.splitlines()[0] == "the claim holds: (1.0608, 1e-06)-DP; mechanism claimed by the user; draft; unsigned"
+
+
 def test_verify_refuses_with_the_reason(file, capsys):
     spoil(file, draft=True)
     code, out, _ = run(capsys, "verify", file)
@@ -90,7 +129,7 @@ def test_verify_refuses_with_the_reason(file, capsys):
 
 
 def test_verify_refuses_a_certificate_without_its_fields(file, capsys):
-    file.write_text('{"version": 2}')
+    file.write_text('{"version": 3}')
     code, out, _ = run(capsys, "verify", file)
     assert code == 1
     assert "is missing" in out
@@ -122,7 +161,7 @@ def test_verify_as_json(file, capsys):
         ("", "empty"),
         ("not JSON", "not JSON"),
         ('{"version": 1, "statem', "truncated"),
-        ('{"version": 7}', "The certificate has format 7; this version reads format 2"),
+        ('{"version": 7}', "The certificate has format 7; this version reads format 3"),
     ],
 )
 def test_a_file_that_cannot_be_judged_is_bad_input(tmp_path, capsys, text, said):

@@ -41,6 +41,50 @@ def test_json_has_the_solved_texts_and_the_interval(capsys):
     assert set(told["trials"]) == {"expected", "quantiles", "probability_of_zero", "success_probability"}
 
 
+TWO_STAGES = [
+    *("plan", "--epsilon", "1", "--delta", "1e-5", "--count", "geometric(mean=30)"),
+    *("--mechanism", "dpsgd(noise_multiplier=?, sampling_probability=1024/60000, steps=60)"),
+    *("--final", "dpsgd(noise_multiplier=1.9, sampling_probability=1024/60000, steps=600)"),
+]
+
+
+def test_one_command_plans_a_search_and_a_final_training(capsys, tmp_path):
+    file = tmp_path / "plan.toml"
+    code, out, _ = run([*TWO_STAGES, "--out", file, "--json"], capsys)
+    told = json.loads(out)
+    assert code == 0
+    (solved,) = told["solved"]
+    assert (solved["stage"], solved["parameter"]) == ("search", "noise_multiplier")
+    assert 3 < solved["value"] <= 3.07
+    assert 0.95 < told["epsilon"]["lower"] <= told["epsilon"]["upper"] <= 1
+    assert "noise_multiplier=1.9," in told["final"]
+    code, out, _ = run(["plan", file], capsys)
+    assert code == 0
+    for said in ("search trial ", "final training   dpsgd(noise_multiplier=1.9,", "law of K "):
+        assert said in out
+
+
+def test_both_stages_are_solved_by_a_rule(capsys):
+    arguments = ["plan", "--epsilon", "2", "--delta", "1e-5", "--mechanism", "gaussian(sigma=?)", "--final", "gaussian(sigma=?)"]
+    for rule, trials in ((["--split", "auto"], ["--visible", "4"]), (["--final-noise", "1.1"], ["--subsample", "1/2"])):
+        code, out, _ = run([*arguments, *rule, *trials], capsys)
+        assert code == 0
+        assert "more than alone (1.99" in out
+        assert "reason" in out
+
+
+def test_advice_is_printed_as_a_table(capsys):
+    arguments = ["advise", "--epsilon", "2", "--delta", "1e-5", "--mechanism", "gaussian(sigma=?)", "--defaults", "3"]
+    code, out, _ = run(arguments, capsys)
+    assert code == 0
+    lines = out.splitlines()
+    assert [line.split("  ")[0] for line in lines[:5]] == ["way", "no tuning", "one shot", "secret search", "visible search"]
+    assert "recommended  secret search" in lines
+    code, out, _ = run([*arguments, "--interactive", "--private-score", "--json"], capsys)
+    told = json.loads(out)
+    assert (code, told["recommended"], len(told["ways"])) == (0, "secret search", 4)
+
+
 def test_a_spinner_turns_where_somebody_watches(capsys, monkeypatch):
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     code, out, err = run(ASKED, capsys)
@@ -90,6 +134,15 @@ def test_a_plan_is_certified_and_the_certificate_verified_against_it(capsys, tmp
         ([word.replace("mean=30", "mean=?") for word in ASKED], "exactly one number must be left open"),
         ([word.replace("1e-6", "1") for word in ASKED], "`delta` must be in (0, 1), got '1'"),
         (["plan", "--epsilon", "0", *ASKED[3:]], "`epsilon` must be in (0, inf), got '0'"),
+        ([*ASKED, "--visible", "3"], "either secret, with a law of K, or visible"),
+        ([*ASKED, "--visible", "0"], "`visible` must be an integer >= 1 and <= 1000000, got '0'"),
+        ([*ASKED, "--subsample", "2"], "`subsample` must be a probability in (0, 1] such as 1/10, got '2'"),
+        ([*ASKED, "--final-noise", "1"], "`final_noise` must be in (1, inf), got '1'"),
+        ([*ASKED, "--split", "auto"], "`split` needs an open number in both stages, got none in the final training"),
+        ([*ASKED, "--final", "gaussian(sigma=?)"], 'both open: pass final_noise=1.07 or split="auto"'),
+        ([*ASKED, "--final", "gaussian(sigma=1)"], "`final` must cost less than the budget, epsilon 2 at delta 1e-06"),
+        (["plan", "plan.toml", "--final-noise", "1.1"], "a plan needs either a file or options, got 'plan.toml' and --final-noise"),
+        (["advise", "--mechanism", "gaussian(sigma=4)", *ASKED[1:5]], "`mechanism` must have exactly one open noise"),
         (["certify"], "a certificate needs --mechanism and --delta, or a plan file, got no --mechanism"),
         (
             ["certify", "plan.toml", "--unit", "one person"],

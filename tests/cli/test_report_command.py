@@ -57,12 +57,12 @@ def test_a_refused_certificate_gets_a_page_that_says_so(capsys, file):
 
 
 def test_the_plan_and_the_key_are_held_against_it(capsys, file, tmp_path):
-    (tmp_path / "other.toml").write_text('version = 1\nmechanism = "gaussian(sigma=5)"\nepsilon = 2.0\ndelta = 1e-6\n')
+    (tmp_path / "other.toml").write_text('version = 2\nepsilon = 2.0\ndelta = 1e-6\n[search]\nmechanism = "gaussian(sigma=5)"\n')
     assert run(capsys, "report", file, "--plan", tmp_path / "other.toml")[0] == 1
     key = run(capsys, "sign", "--new-key", tmp_path / "key.pem")[1].split()[-1]
     code, out, _ = run(capsys, "report", file, "--key", key)
     assert (code, out.splitlines()[0]) == (1, f"REFUSED: the certificate is unsigned, expected a signature by {key}")
-    (tmp_path / "same.toml").write_text('version = 1\nmechanism = "gaussian(sigma=4)"\nepsilon = 2.0\ndelta = 1e-6\n')
+    (tmp_path / "same.toml").write_text('version = 2\nepsilon = 2.0\ndelta = 1e-6\n[search]\nmechanism = "gaussian(sigma=4)"\n')
     assert run(capsys, "report", file, "--plan", tmp_path / "same.toml")[0] == 0
 
 

@@ -15,7 +15,7 @@ def test_a_run_is_released_and_its_certificate_verified_against_the_plan(project
     code, out, err = project.tune()
     assert (code, err) == (0, "")
     assert [line.split()[0] for line in out.splitlines()] == [
-        "candidate", "score", "epsilon", "files", *[f"release/{name}" for name in OUT[1:]], "verify",
+        "candidate", "score", "claimed", "epsilon", "files", *[f"release/{name}" for name in OUT[1:]], "verify",
     ]  # fmt: skip
     assert sorted(place.name for place in (project.folder / "release").iterdir()) == OUT
     code, out, err = project.run(*re.search(r"privselect (verify .*)", out).group(1).split())

@@ -22,7 +22,7 @@ BAD = {
     "data missing": ('data = "toy_run:data"\n', "", "`tune`: `data` is missing"),
     "score missing": ('score = "public"\n', "", "`tune`: `score` is missing"),
     "out missing": ('out = "release"\n', "", "a run needs a folder for its release, `out` in [tune] or --out, got none"),
-    "count missing": ('count = "geometric(mean=3)"\n', "", "a run needs `count` in its plan, the law of K"),
+    "count missing": ('count = "geometric(mean=3)"\n', "", "a run needs `count` in [search] of its plan, the law of K"),
     "open": ("sigma=4", "sigma=?", "the plan must not contain a ?: solve for it with `privselect plan plan.toml --out FILE`"),
     "unknown key": (SERIAL, 'colour = "red"', "`tune`: `colour` is not a known field"),
     "no space": ("[space]\n", "[tune.fallback]\n", "a plan must be TOML"),
@@ -47,7 +47,11 @@ BAD = {
         '"raw"',
         "`tune`: `score` must be 'public' or 'covered', or a table with correct, sigma and the hold-out",
     ),
-    "noisy count without sigma": ('"public"', '{ correct = "toy_run:correct" }', "`tune`: `score`: `sigma` is missing"),
+    "noisy count without sigma": (
+        '"public"',
+        '{ correct = "toy_run:correct", fraction = "1/5", ids = "toy_run:ids" }',
+        "`sigma` of the score must be given, or be that of a discrete_gaussian(...) in the mechanism, got none",
+    ),
     "noisy count of no noise": (
         '"public"',
         '{ correct = "toy_run:correct", sigma = 0 }',

@@ -39,7 +39,7 @@ QUESTIONS = [
 def test_the_solution_meets_the_budget_and_a_little_less_safe_exceeds_it(mechanism, count, epsilon, further):
     plan = ps.plan(mechanism, count, epsilon=epsilon, delta=1e-6)
     assert plan.cost.upper <= epsilon
-    assert plan.cost == plan.selection.epsilon_at(1e-6)
+    assert plan.cost == plan.whole.epsilon_at(1e-6)
     # The texts say what was certified, digit by digit.
     assert ps.parse(str(plan.mechanism)) == plan.mechanism
     assert str(plan.mechanism) == str(ps.parse(mechanism.replace("?", repr(plan.value))))
@@ -209,5 +209,5 @@ def test_a_plan_without_an_unknown_is_checked_against_its_budget():
     assert plan.cost.upper <= 1.8
     with pytest.raises(ParameterError, match=r"must meet its budget, epsilon 1.7 at delta 1e-06, got an epsilon of 1.788"):
         check_plan("gaussian(sigma=4)", "geometric(mean=30)", epsilon=1.7, delta=1e-6)
-    with pytest.raises(ParameterError, match="`mechanism` and `count` must have no open number"):
+    with pytest.raises(ParameterError, match="a plan to check must have no open number"):
         check_plan("gaussian(sigma=?)", epsilon=1.7, delta=1e-6)

@@ -4,8 +4,8 @@ import pytest
 
 import privselect as ps
 from privselect.errors import ParameterError
-from privselect.planning.open_problem import FastOptions
 from privselect.planning.plan import check_plan
+from privselect.planning.search_range import FastOptions
 
 QUESTIONS = [
     ("gaussian(sigma=?)", "geometric(mean=30)", 2.0),

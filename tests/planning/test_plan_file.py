@@ -10,7 +10,8 @@ from privselect.certificates.model import Declared
 from privselect.errors import ParameterError
 from privselect.planning.plan_file import plan_file_of, read_plan, write_plan
 
-GOOD = 'version = 1\nmechanism = "gaussian(sigma=4)"\ncount = "geometric(mean=30)"\nepsilon = 1.8\ndelta = 1e-6\n'
+HEAD = "version = 2\nepsilon = 1.8\ndelta = 1e-6\n"
+GOOD = HEAD + '[search]\nmechanism = "gaussian(sigma=4)"\ncount = "geometric(mean=30)"\n'
 
 
 @pytest.fixture(scope="module")
@@ -57,29 +58,31 @@ def test_a_file_may_leave_a_number_open(tmp_path):
     file = tmp_path / "plan.toml"
     file.write_text(GOOD.replace("sigma=4", "sigma=?"))
     plan = read_plan(file).plan()
-    assert plan.parameter == "sigma"
+    assert [(one.stage, one.parameter) for one in plan.solved] == [("search", "sigma")]
     assert plan.cost.upper <= 1.8
 
 
 BAD = [
     ("", "`version` is missing"),
-    (GOOD.replace("version = 1", "version = 2"), "`version` of a plan must be 1, got 2: a later privselect has written it"),
-    (GOOD.replace("version = 1", "version = 0"), "`version` of a plan must be 1, got 0"),
-    (GOOD.replace("version = 1", "version = true"), "`version` of a plan must be 1, got True"),
+    (GOOD.replace("version = 2", "version = 3"), "`version` of a plan must be 2, got 3: a later privselect has written it"),
+    (GOOD.replace("version = 2", "version = 1"), "must be 2, got 1: move `mechanism` and `count` into a table"),
+    (GOOD.replace("version = 2", "version = 0"), "`version` of a plan must be 2, got 0"),
+    (GOOD.replace("version = 2", "version = true"), "`version` of a plan must be 2, got True"),
     (GOOD.replace("epsilon = 1.8", f"epsilon = 1{5000 * '0'}"), "a plan must be TOML"),
     (GOOD + '[problem]\nmechanism = "a\\u007f"\n', "unknown mechanism|unexpected"),
-    (GOOD.replace('mechanism = "gaussian(sigma=4)"\n', ""), "`mechanism` is missing"),
+    (GOOD.replace('mechanism = "gaussian(sigma=4)"\n', ""), "`search`: `mechanism` is missing"),
     (GOOD.replace("epsilon = 1.8", 'epsilon = "1.8"'), "`epsilon` must be"),
     (GOOD.replace("epsilon = 1.8", "epsilon = nan"), "`epsilon` must be"),
     (GOOD.replace("delta = 1e-6", "delta = 2"), "`delta` must be in"),
-    (GOOD + "colour = 3\n", "`colour` is not a known field"),
+    ("colour = 3\n" + GOOD, "`colour` is not a known field"),
+    (GOOD + "colour = 3\n", "`search`: `colour` is not a known field"),
     (GOOD + "[declared]\nunit = 3\n", "`unit` must be"),
     (GOOD + '[declared]\nunit = "a\\nb"\n', "must be one line of visible text"),
     (GOOD.replace("gaussian(sigma=4)", "gaussian(sigma=-4)"), "`sigma` must be in"),
     (GOOD.replace("gaussian(sigma=4)", "geometric(mean=4)"), "`mechanism` must be a mechanism such as"),
     (GOOD.replace("epsilon = 1.8", "epsilon = 1.7"), "the plan must meet its budget, epsilon 1.7 at delta 1e-06"),
-    (GOOD[:-15], "a plan must be TOML"),
-    (GOOD + "version = 1\n", "a plan must be TOML"),
+    (GOOD[:-5], "a plan must be TOML"),
+    ("version = 2\n" + GOOD, "a plan must be TOML"),
 ]
 
 

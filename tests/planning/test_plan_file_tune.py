@@ -6,11 +6,13 @@ from privselect.errors import ParameterError
 from privselect.planning.plan_file import read_plan, write_plan
 
 OPEN = """\
-version = 1
-mechanism = "disjoint(gaussian(sigma=?), discrete_gaussian(sigma=8))"
-count = "geometric(mean=3)"
+version = 2
 epsilon = 2.0
 delta = 1e-6
+
+[search]
+mechanism = "disjoint(gaussian(sigma=?), discrete_gaussian(sigma=8))"
+count = "geometric(mean=3)"
 
 [space]
 rate = { log_uniform = [0.01, 1] }

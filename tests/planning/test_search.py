@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privselect.planning.open_problem import SearchRange
 from privselect.planning.search import BudgetSearch, InfeasibleError, UnconstrainedError, feasible_ranges
+from privselect.planning.search_range import SearchRange
 
 NOISE = SearchRange("sigma", safest=1e6, riskiest=1e-3, start=4.0, integer=False)
 STEPS = SearchRange("steps", safest=1, riskiest=10**9, start=2000, integer=True)

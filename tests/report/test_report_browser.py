@@ -5,7 +5,7 @@ import unicodedata
 from pathlib import Path
 
 import pytest
-from report_certificates import certified, selected
+from report_certificates import certified, searched, searched_visibly, selected
 
 from privselect.certificates.model import RunMetadata
 from privselect.report import write_report
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.browser
 CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
 AXE = Path(os.environ.get("AXE", "build/npm/node_modules/axe-core/axe.min.js"))
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-NAMES = ("selected", "draft", "refused")
+NAMES = ("selected", "searched", "visible", "draft", "refused")
 
 
 @pytest.fixture(scope="module")
@@ -24,6 +24,8 @@ def pages(tmp_path_factory):
     draft = certified(declared=None, run=RunMetadata(randomness="the seed 7", insecure=True, runs=3, notes=("long" * 200,)))
     texts = {
         "selected": selected().to_json(),
+        "searched": searched(RunMetadata(mechanism_claimed=True)).to_json(),
+        "visible": searched_visibly().to_json(),
         "draft": draft.to_json(),
         "refused": draft.to_json().replace('"draft": true', '"draft": false'),
     }

@@ -6,14 +6,14 @@ import re
 
 import pytest
 from page_parser import Page, assert_harmless
-from report_certificates import DECLARED, certified, selected
+from report_certificates import DECLARED, certified, searched, searched_visibly, selected
 
 import privselect as ps
-from privselect._util.rounding import format_digits_up
+from privselect._util.rounding import format_digits_down, format_digits_up
 from privselect.certificates.model import Composition, ProfilePoint, RunMetadata
 from privselect.certificates.profile import fit_gdp
 from privselect.certificates.sign import new_key, sign
-from privselect.certificates.statement import derived_fields
+from privselect.certificates.statement import Costs, derived_fields
 from privselect.certificates.verify import verify
 from privselect.errors import CertificateError, ParameterError
 from privselect.report import write_report
@@ -63,7 +63,7 @@ def test_without_a_law_of_k_nothing_is_compared(page_of):
     assert_harmless(page)
     assert len(page.charts) == 1
     assert "Comparison with other bounds" not in page.text
-    assert "law of K" not in page.text.replace("whether mechanism, law of K, delta", "")  # of what a signature protects
+    assert "law of K" not in page.text
     assert "One computation runs on private data. Released: the output of the mechanism." in page.text
 
 
@@ -137,13 +137,70 @@ def test_bounds_that_claim_nothing_have_no_bar(page_of):
     assert labels == ["one trial alone", "exact", "ratio", "all runs released (composition)"]
 
 
+# -- a search and a final training -------------------------------------------------------------------------------------------
+
+
+def test_both_stages_are_shown(page_of):
+    certificate = searched()
+    page = page_of(certificate)
+    assert_harmless(page)
+    search, base = certificate.plan.search.epsilon_at(1e-6), certificate.base
+    for text in (
+        "Plan: the best of K private trials, then a final training",
+        "K search trials run on private data. K is drawn at random from a public distribution and stays secret.",
+        "Then one final training runs on all records with the candidate of the best trial.",
+        "for the search and the final training together",
+        f"one search trial alone epsilon between {format_digits_down(base.lower)} and {format_digits_up(base.upper)}",
+        f"search alone epsilon between {format_digits_down(search.lower)} and {format_digits_up(search.upper)} at the same delta",
+        f"final training alone epsilon between {format_digits_down(certificate.final_alone.lower)}",
+        "one search trial gaussian(sigma=4) law of K geometric(mean=30) final training gaussian(sigma=5)",
+        "leaks no more than stated, and neither does the final training.",
+        "Secret search: K is drawn from its distribution and is never revealed",
+        "Final training: Its candidate is a function of what the search released and of public numbers.",
+        "Probability that k or more trials run.",
+    ):
+        assert text in page.text
+    assert [chart.find("title").text for chart in page.charts][:2] == ["delta over epsilon", "the law of K"]
+
+
+def test_a_visible_search_has_no_law_of_k(page_of):
+    page = page_of(searched_visibly())
+    assert_harmless(page)
+    for text in (
+        "Plan: 6 trials, all released, then a final training",
+        "6 search trials run on private data. All results are released, so each candidate may depend on earlier results.",
+        "Then one final training runs on all records with a candidate chosen from these results.",
+        "number of trials 6, fixed in advance final training gaussian(sigma=5)",
+        "Visible search (composition, adaptive candidates): The noise, the sampling rate, the number of steps and the number of trials",
+        "how the score is private",
+    ):
+        assert text in page.text
+    for text in ("stays secret", "law of K", "never revealed", "Comparison with other bounds"):
+        assert text not in page.text
+    assert len(page.charts) == 1
+
+
+def test_one_visible_trial_is_one(page_of):
+    text = page_of(certified(visible=1)).text
+    assert "Plan: 1 trial, all released" in text
+    assert "1 trial runs on private data." in text
+
+
+def test_a_claimed_mechanism_is_marked_first(page_of):
+    page = page_of(searched(RunMetadata(mechanism_claimed=True)))
+    assert "The claim holds (mechanism claimed by the user)" in page.text
+    assert "Claimed What one trial and the final training leak is a claim of the user: the trainer does not state it." in page.text
+    assert 'class="verdict grave"' in page.source
+    assert "claim of the user" not in page_of(searched(RunMetadata())).text
+
+
 # -- what a certificate may say that is not quite so -------------------------------------------------------------------------
 
 
 def forged(certificate, **fields):
     """With other fields, what follows from them written anew, and a hash that fits."""
     other = certificate.model_copy(update=fields)
-    right = derived_fields(other.plan, other.total, other.base, other.run, other.accuracy.requested)
+    right = derived_fields(other.plan, Costs.of(other), other.run, other.accuracy.requested)
     other = other.model_copy(update=right)
     return other.model_copy(update={"hash": other.digest()})
 
@@ -195,7 +252,7 @@ def test_what_others_charge_is_computed_here(page_of):
 
 def test_a_selection_inside_the_mechanism_rests_on_the_same(page_of):
     inside = page_of(certified("selection(gaussian(sigma=4), geometric(mean=3))"))
-    for line in ("K is drawn from its distribution and never revealed", "The guarantee of a trial covers its score"):
+    for line in ("K is drawn from its distribution and is never revealed", "The guarantee of a trial covers its score"):
         assert line in inside.text
     assert "how the score is private" in inside.text
     assert "Released: only the output of the best-scoring trial." in inside.text
@@ -299,7 +356,7 @@ def test_hostile_words_in_a_certificate_that_verifies_stay_words(page_of):
 def released(folder, issued, **said):
     folder.mkdir(exist_ok=True)
     (folder / "certificate.json").write_text(issued.to_json())
-    plain = {"version": 1, "fallback": False, "candidate": {"rate": 0.5}, "score": 0.25, "artifact": None, "certificate": issued.hash}
+    plain = {"version": 2, "fallback": False, "candidate": {"rate": 0.5}, "score": 0.25, "artifact": None, "certificate": issued.hash}
     (folder / "release.json").write_text(json.dumps({**plain, **said}))
     return folder
 
@@ -319,6 +376,15 @@ def test_a_fallback_is_called_one(tmp_path):
     assert "no trial was drawn or all trials failed. Which of the two stays secret." in page.text
 
 
+def test_what_the_final_training_was_trained_with(tmp_path):
+    folder = released(tmp_path / "run", searched(RunMetadata()), trained_with={"rate": 0.25}, artifact="model.npz")
+    text = Page(write_report(folder).file.read_text()).text
+    assert "candidate rate = 0.5 score of the winner 0.25 trained with rate = 0.25 file model.npz" in text
+    lost = released(tmp_path / "lost", searched(RunMetadata()), fallback=True, candidate=None, score=None)
+    text = Page(write_report(lost).file.read_text()).text
+    assert "no trial was drawn, all trials failed or the final training failed. Which of them stays secret." in text
+
+
 def test_hostile_words_in_a_release_stay_words(tmp_path):
     words = HOSTILE + "\u202e\u0000\ud800\n"
     folder = released(
@@ -335,12 +401,13 @@ def test_hostile_words_in_a_release_stay_words(tmp_path):
     ("said", "complaint"),
     [
         ({"certificate": "sha256:" + 64 * "0"}, "must name the certificate next to it"),
-        ({"version": 2}, "with version 1"),
-        ({"candidate": [1]}, "must contain a candidate"),
-        ({"score": "high"}, "must contain a candidate"),
-        ({"score": True}, "must contain a candidate"),
-        ({"score": float("nan")}, "must contain a candidate"),
-        ({"artifact": "../elsewhere"}, "must contain a candidate"),
+        ({"version": 1}, "with version 2"),
+        ({"trained_with": [1]}, "must contain candidates"),
+        ({"candidate": [1]}, "must contain candidates"),
+        ({"score": "high"}, "must contain candidates"),
+        ({"score": True}, "must contain candidates"),
+        ({"score": float("nan")}, "must contain candidates"),
+        ({"artifact": "../elsewhere"}, "must contain candidates"),
     ],
 )
 def test_a_release_that_does_not_fit_is_refused(tmp_path, said, complaint):
@@ -358,7 +425,7 @@ def test_a_release_that_is_no_json_is_refused(tmp_path, content):
         write_report(folder)
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"version": 1}', '{"version": 3}', "no json"])
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"version": 2}', '{"version": 4}', "no json"])
 def test_what_cannot_be_judged_has_no_page(tmp_path, content):
     (tmp_path / "c.json").write_text(content)
     with pytest.raises(CertificateError):

@@ -31,7 +31,7 @@ from privselect.errors import CertificateError, FieldsError
 if TYPE_CHECKING:
     from pathlib import Path
 
-FORMAT_VERSION: Final = 2
+FORMAT_VERSION: Final = 3
 LARGEST_CERTIFICATE = 2_000_000  # bytes: two text forms of the greatest length, and some space
 _TIME = "%Y-%m-%dT%H:%M:%SZ"
 _HASH = r"^sha256:[0-9a-f]{64}$"
@@ -40,10 +40,10 @@ _HASH = r"^sha256:[0-9a-f]{64}$"
 class Certificate(StrictModel):
     """A plan, its certified privacy cost, and everything needed to recompute the cost."""
 
-    version: Literal[2] = Field(description="The version of the certificate format.")
+    version: Literal[3] = Field(description="The version of the certificate format.")
     statement: str = Field(description="The claim in one paragraph; it follows from the other fields.")
     draft: bool = Field(description="Whether the unit of privacy, the trust model or the status of the number of records is undeclared.")
-    plan: PlanTerms = Field(description="The plan: mechanism, law of K, budget and declarations.")
+    plan: PlanTerms = Field(description="The plan: search, final training, budget and declarations.")
     plan_hash: str = Field(pattern=_HASH, description="The hash of the plan.")
     neighbours: Literal["add_remove", "replace_one", "any"] = Field(description="The neighbouring relation of the mechanism.")
     total: TotalEpsilon
@@ -51,7 +51,8 @@ class Certificate(StrictModel):
         description="Upper bounds on delta(epsilon)."
     )
     gaussian_dp: ApproximateGDP | None = Field(description="Null if no mu was found.")
-    base: EpsilonInterval = Field(description="Epsilon of one trial at the same delta.")
+    base: EpsilonInterval = Field(description="Epsilon of one trial alone at the same delta.")
+    final_alone: EpsilonInterval | None = Field(description="Epsilon of the final training alone; null without a final training.")
     bounds: OtherBounds | None = Field(description="Null without a law of K.")
     composition: Composition | None = Field(description="Null without a law of K.")
     theorems: Lines = Field(description="Labels in docs/theorems.md.")

@@ -24,13 +24,15 @@ from privselect.certificates.model import (
     compose_runs,
 )
 from privselect.certificates.profile import fit_gdp, profile_points
-from privselect.certificates.statement import derived_fields
+from privselect.certificates.statement import Costs, derived_fields
 from privselect.errors import ParameterError
 from privselect.interval import Interval
 from privselect.mechanisms.base import check_accuracy
 from privselect.selection.compare import compare
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from privselect.certificates.model import RunMetadata
     from privselect.counts import Count
     from privselect.mechanisms import Mechanism
@@ -43,6 +45,9 @@ def certify(  # noqa: PLR0913 - the parts of a plan
     mechanism: Mechanism | str,
     count: Count | str | None = None,
     *,
+    final: Mechanism | str | None = None,
+    visible: int | None = None,
+    subsample: Fraction | float | str | None = None,
     delta: float,
     epsilon: float | None = None,
     declared: Declared | None = None,
@@ -50,6 +55,10 @@ def certify(  # noqa: PLR0913 - the parts of a plan
     run: RunMetadata | None = None,
 ) -> Certificate:
     """Issue the certificate of a plan, or of a ``run`` of it; a cost above the budget ``epsilon`` is an error.
+
+    - ``count``: the law of K of a secret search; ``visible``: the number of trials of a visible search instead.
+    - ``subsample``: the probability of each record to be in the one sample that all search trials share.
+    - ``final``: the mechanism of one final training with the candidate that the search found.
 
     Without ``epsilon``, the certified cost becomes the budget. Missing declarations make the certificate a draft.
     """
@@ -59,6 +68,9 @@ def certify(  # noqa: PLR0913 - the parts of a plan
     plan = PlanTerms(
         mechanism=str(mechanism),
         count=None if count is None else str(count),
+        visible=visible,
+        subsample=None if subsample is None else str(subsample),
+        final=None if final is None else str(final),
         epsilon=0.0 if budget is None else budget,
         delta=at,
         declared=Declared() if declared is None else declared,
@@ -70,14 +82,15 @@ def certify(  # noqa: PLR0913 - the parts of a plan
     elif total.upper > budget:
         raise ParameterError(f"`epsilon` must be at least {total.upper!r}, the certified cost at delta {at:g}, got {format_value(budget)}")
     curve = profile_points(compose_runs(plan.whole, run), total)
-    base = base_interval(comparison)
+    costs = Costs(total, trial_alone(plan), final_alone(plan))
     unhashed = Certificate(
         version=FORMAT_VERSION,
         plan=plan,
         total=total,
         curve=curve,
         gaussian_dp=fit_gdp(curve, total.delta),
-        base=base,
+        base=costs.base,
+        final_alone=costs.final_alone,
         bounds=other_bounds(comparison),
         composition=full_composition(comparison),
         run=run,
@@ -85,7 +98,7 @@ def certify(  # noqa: PLR0913 - the parts of a plan
         issued_at=format_time(_now()),
         hash="sha256:" + 64 * "0",
         signature=None,
-        **derived_fields(plan, total, base, run, within),
+        **derived_fields(plan, costs, run, within),
     )
     return unhashed.model_copy(update={"hash": unhashed.digest()})
 
@@ -100,21 +113,36 @@ def compute_total(plan: PlanTerms, run: RunMetadata | None, accuracy: float | No
     upper = float(interval.upper)
     if upper > LARGEST_EPSILON:
         problem = f"`delta` must be large enough for a certified epsilon up to {LARGEST_EPSILON:g}, got {plan.delta!r}"
-        raise ParameterError(problem + _explain_infinite(comparison, plan.delta))
+        raise ParameterError(problem + _explain_infinite(plan))
     return TotalEpsilon(lower=None if interval.lower is None else float(interval.lower), upper=upper, delta=plan.delta)
 
 
-def _explain_infinite(comparison: Comparison, delta: float) -> str:
+def _explain_infinite(plan: PlanTerms) -> str:
     """Return the usual reason for an infinite epsilon: trials that may reveal everything, too many of them for delta."""
-    leak = max(bracket.upper.p_only for bracket in comparison.mechanism.brackets)
-    if comparison.count is None or leak == 0.0 or leak * comparison.count.expected() < delta:
+    selection = plan.selection
+    if selection is None:
         return ""
-    return f": one trial reveals everything with probability {leak:.3g}, and {comparison.count.expected():.4g} trials are expected"
+    leak = max(bracket.upper.p_only for bracket in selection.mechanism.brackets)
+    expected = selection.count.expected()
+    if leak == 0.0 or leak * expected < plan.delta:
+        return ""
+    return f": one trial reveals everything with probability {leak:.3g}, and {expected:.4g} trials are expected"
 
 
-def base_interval(comparison: Comparison) -> EpsilonInterval:
-    """Return epsilon of one trial."""
-    lower, upper = comparison.base.lower, float(comparison.base.upper)
+def trial_alone(plan: PlanTerms) -> EpsilonInterval:
+    """Return epsilon of one trial alone."""
+    return epsilon_interval(plan.trial, plan.delta)
+
+
+def final_alone(plan: PlanTerms) -> EpsilonInterval | None:
+    """Return epsilon of the final training alone; None without a final training."""
+    return None if plan.final_training is None else epsilon_interval(plan.final_training, plan.delta)
+
+
+def epsilon_interval(mechanism: Mechanism, delta: float) -> EpsilonInterval:
+    """Return bounds on the epsilon of a mechanism as a certificate writes them."""
+    interval = mechanism.epsilon_at(delta)
+    lower, upper = interval.lower, float(interval.upper)
     # An infinite lower bound cannot be written as a number.
     finite_lower = None if lower is None or not math.isfinite(float(lower)) else float(lower)
     return EpsilonInterval(lower=finite_lower, upper=upper if math.isfinite(upper) else "infinite")

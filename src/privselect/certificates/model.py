@@ -15,6 +15,7 @@ from privselect.counts import Count
 from privselect.mechanisms import Composed, DiscreteGaussian, Mechanism
 from privselect.mechanisms.neighbours import ADD_REMOVE
 from privselect.open_spec import OpenSpec
+from privselect.selection.selection import Selection, selection_of
 from privselect.selection.two_stages import search_then_train
 from privselect.text_forms import parse, parse_number, read_spec
 
@@ -62,33 +63,36 @@ def _canonical_text(kind: type, requirement: str, text: str) -> str:
 _MechanismText = Annotated[
     str, AfterValidator(partial(_canonical_text, Mechanism, "`mechanism` must be a mechanism such as gaussian(sigma=4)"))
 ]
+_FinalText = Annotated[str, AfterValidator(partial(_canonical_text, Mechanism, "`final` must be a mechanism such as gaussian(sigma=4)"))]
 _CountText = Annotated[str, AfterValidator(partial(_canonical_text, Count, "`count` must be a law of K such as geometric(mean=30)"))]
 
 
 def _exact_probability(text: str) -> str:
     exact = parse_number(text)
     if exact is None or not 0 < exact <= 1:
-        raise ValueError(f"`subsample` must be a probability in (0, 1] such as 1/10, got {format_value(text)}")
-    return str(Fraction(exact))
+        raise ValueError(f"must be a probability in (0, 1] such as 1/10, got {format_value(text)}")
+    return str(exact)
 
 
 _FractionText = Annotated[str, AfterValidator(_exact_probability)]
 
 
 class PlanTerms(StrictModel):
-    """The plan that a certificate is about: mechanism, law of K, budget and declarations. A plan file has the same fields."""
+    """The plan that a certificate is about: search, final training, budget and declarations. A plan file has the same fields."""
 
     mechanism: _MechanismText = Field(description="The mechanism of one trial as a text form, such as gaussian(sigma=4).")
     count: _CountText | None = Field(
-        default=None, description="The law of K, the number of trials, such as geometric(mean=30); null for one trial."
+        default=None,
+        description="The law of K, the number of trials of a secret search, such as geometric(mean=30); null otherwise.",
     )
     visible: int | None = Field(
-        default=None, ge=1, le=10**6, description="The number of trials of a visible search, which releases all of them."
+        default=None, ge=1, le=10**6, description="The number of trials of a visible search, which releases all of them; null otherwise."
     )
     subsample: _FractionText | None = Field(
-        default=None, description="The probability of each record to be in the sample that all search trials share; null for all records."
+        default=None,
+        description="The probability of each record to be in the sample that all search trials share; null for all records.",
     )
-    final: _MechanismText | None = Field(
+    final: _FinalText | None = Field(
         default=None, description="The mechanism of the final training as a text form; null without a final training."
     )
     epsilon: float = Field(ge=0.0, description="The budget; a certificate never exceeds it.")
@@ -99,26 +103,47 @@ class PlanTerms(StrictModel):
     def _check_search(self) -> Self:
         if self.count is not None and self.visible is not None:
             raise ValueError(f"a search is either secret, with `count`, or visible, got {self.count} and {self.visible} visible trials")
+        if self.final is not None and self.count is None and self.visible is None:
+            raise ValueError(f"`final` needs a search before it: `count` or `visible` is required, got {format_value(self.final)} alone")
         return self
 
     @property
+    def selection(self) -> Selection | None:
+        """The secret search, without its sample; None for a visible search and for one trial."""
+        secret = None if self.visible is not None else selection_of(_parse(self.mechanism), self._count)
+        return secret if isinstance(secret, Selection) else None
+
+    @property
+    def trial(self) -> Mechanism:
+        """One trial alone, on the sample if there is one."""
+        trial = _parse(self.mechanism) if self.selection is None else self.selection.mechanism
+        return search_then_train(trial, subsample=self._probability)
+
+    @property
     def search(self) -> Mechanism:
-        """Everything that the search releases; one trial alone without a law of K."""
+        """Everything that the search releases; one trial alone without a search."""
         return self._compose(None)
+
+    @property
+    def final_training(self) -> Mechanism | None:
+        """The mechanism of the final training."""
+        return None if self.final is None else _parse(self.final)
 
     @property
     def whole(self) -> Mechanism:
         """Everything that is released: the search, and the final training if there is one."""
-        return self._compose(None if self.final is None else _parse(self.final))
+        return self._compose(self.final_training)
+
+    @property
+    def _count(self) -> Count | None:
+        return None if self.count is None else _parse(self.count)
+
+    @property
+    def _probability(self) -> Fraction | None:
+        return None if self.subsample is None else Fraction(self.subsample)
 
     def _compose(self, final: Mechanism | None) -> Mechanism:
-        return search_then_train(
-            _parse(self.mechanism),
-            None if self.count is None else _parse(self.count),
-            final,
-            visible=self.visible,
-            subsample=None if self.subsample is None else Fraction(self.subsample),
-        )
+        return search_then_train(_parse(self.mechanism), self._count, final, visible=self.visible, subsample=self._probability)
 
     def digest(self) -> str:
         """Return the hash of the plan."""
@@ -138,7 +163,7 @@ class RunMetadata(StrictModel):
         description="The hash of the run specification: objective, space, mechanism, law of K, score, export, fallback.",
     )
     mechanism_claimed: bool = Field(
-        default=False, description="Whether the mechanism is the user's claim: the objective does not state what it runs."
+        default=False, description="Whether the mechanisms are the user's claim: the trainer does not state what it leaks."
     )
     runs: int = Field(default=1, ge=1, le=10**6, description="The number of runs of the plan on the same data, composed.")
     notes: Lines = ()
@@ -239,7 +264,7 @@ def noise_of_count(sigma: float) -> DiscreteGaussian:
 
 def describe_noisy_count(noise: Mechanism) -> str:
     """Return the description of a noisy count in a certificate."""
-    return f"a count of correct predictions on private records that are not used for training, plus noise: {noise}"
+    return f"a count of correct predictions on private records that the trial was not trained on, plus noise: {noise}"
 
 
 def with_score_declaration(declared: Declared, description: str) -> Declared:

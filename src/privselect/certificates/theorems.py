@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from privselect.mechanisms import DPSGD, Composed, Disjoint, Gaussian, GaussianDP, Mixture, Renyi, SampledGaussian
+from privselect.mechanisms import DPSGD, Composed, Disjoint, Gaussian, GaussianDP, Mixture, Renyi, SampledGaussian, Subsampled
+from privselect.mechanisms.factors import factors_of
 from privselect.mechanisms.stated_guarantees import StatedPoints
 from privselect.noisy_max import Gumbel, NoisyMax
 from privselect.regression import OPS, ProposeTestRelease
@@ -28,8 +29,10 @@ _ORDER = (
     "Posterior sample",
     "Composition (upper)",
     "Composition (lower)",
+    "Product",
     "Mixture",
     "Disjoint",
+    "Subsampled",
     "Points",
     "Renyi, optimal",
     "Without replacement",
@@ -38,6 +41,7 @@ _ORDER = (
 _LABELS: tuple[tuple[type, str], ...] = (
     (Mixture, "Mixture"),
     (Disjoint, "Disjoint"),
+    (Subsampled, "Subsampled"),
     (StatedPoints, "Points"),
     (Renyi, "Renyi, optimal"),
     (SampledGaussian, "Without replacement"),
@@ -50,6 +54,8 @@ _NOISY_MAX_LABELS: dict[type, tuple[str, ...]] = {Gaussian: ("Two levels", "Proj
 def theorem_labels(mechanism: Mechanism, *, lower: bool) -> tuple[str, ...]:
     """Return the labels for the mechanism and all its parts; labels of lower bounds only if ``lower`` is true."""
     used = {label for part in walk_parts(mechanism) for label in _part_labels(part)}
+    if isinstance(mechanism, Composed) and max(len(factors_of(case.composition_steps())) for case in mechanism.cases) > 1:
+        used.add("Product")
     return tuple(label for label in _ORDER if label in used and (lower or not label.endswith("(lower)")))
 
 
@@ -57,7 +63,7 @@ def walk_parts(mechanism: Mechanism) -> Iterator[Mechanism]:
     """Yield the mechanism and, recursively, all mechanisms inside it."""
     yield mechanism
     inner: list[Mechanism] = []
-    if isinstance(mechanism, Selection):
+    if isinstance(mechanism, Selection | Subsampled):
         inner = [mechanism.mechanism]
     elif isinstance(mechanism, Mixture):
         inner = [part for _, part in mechanism.weighted_parts]

@@ -12,11 +12,11 @@ from privselect._util.rounding import format_digits_up
 from privselect._util.safe_search import LARGEST_EPSILON
 from privselect._util.validation import format_value
 from privselect.certificates.certificate import Certificate, parse_time
-from privselect.certificates.certify import base_interval, compute_total, full_composition, other_bounds
+from privselect.certificates.certify import compute_total, final_alone, full_composition, other_bounds, trial_alone
 from privselect.certificates.model import ApproximateGDP, ProfilePoint, compose_runs
 from privselect.certificates.profile import fit_gdp, gdp_covers, upper_delta_function
 from privselect.certificates.sign import check_key, is_signed
-from privselect.certificates.statement import derived_fields
+from privselect.certificates.statement import Costs, derived_fields, describe_stages
 from privselect.errors import FieldsError, ParameterError, PrivselectError
 from privselect.interval import Interval
 from privselect.selection.compare import compare
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from privselect.certificates.model import BoundValue, TotalEpsilon
+    from privselect.certificates.model import BoundValue, EpsilonInterval, TotalEpsilon
     from privselect.mechanisms import Mechanism
     from privselect.selection.compare import Comparison
 
@@ -39,11 +39,11 @@ _MU_TOLERANCE = 1e-9  # relative: differences between implementations of the nor
 _CLOCK_TOLERANCE = timedelta(days=1)
 
 _UNPROTECTED_PLAN = (
-    "whether mechanism, law of K, delta and budget are the agreed ones",
+    "whether search, final training, delta and budget are the agreed ones",
     "the declarations: unit of privacy, trust model, whether the number of records is public, score, accesses that are not covered",
 )
 _UNPROTECTED_RUN = (
-    "whether the certificate covers a plan or a run, how many runs on the same data, their randomness and notes",
+    "whether the certificate covers a plan or a run, how many runs on the same data, their randomness, who states the mechanism, and notes",
     "the time of issue and the software versions",
 )
 _FAULTS = {
@@ -95,17 +95,21 @@ class VerificationResult:
             return f"REFUSED: {self.reasons[0]}{more}"
         total, run = self.certificate.total, self.certificate.run
         marks = ["insecure"] if run is not None and run.insecure else []
+        marks += ["mechanism claimed by the user"] if run is not None and run.mechanism_claimed else []
         marks += ["draft"] if self.draft else []
         marks.append("unsigned" if self.signed_by is None else f"signed by {self.signed_by}")
         return f"the claim holds: ({format_digits_up(float(self.proved_total.upper))}, {write_value(total.delta)})-DP; {'; '.join(marks)}"
 
     def as_dict(self) -> dict[str, object]:
         """Return the result as JSON data."""
+        found = self.certificate
         return {
             "holds": self.holds,
             "reasons": list(self.reasons),
             "signed_by": self.signed_by,
             "draft": self.draft,
+            "mechanism_claimed": found is not None and found.run is not None and found.run.mechanism_claimed,
+            "stages": {} if found is None else describe_stages(found.plan),
             "recomputed": None if self.recomputed is None else self.recomputed.as_dict(),
             "unprotected": list(self.unprotected),
         }
@@ -162,7 +166,7 @@ def _check_contents(certificate: Certificate) -> Iterator[str]:
     """Yield the faults of the derived fields, the budget and the time; this is fast."""
     plan, total = certificate.plan, certificate.total
     try:
-        right = derived_fields(plan, total, certificate.base, certificate.run, certificate.accuracy.requested)
+        right = derived_fields(plan, Costs.of(certificate), certificate.run, certificate.accuracy.requested)
     except PrivselectError as error:
         yield f"the fields contradict each other: {error}"
         return
@@ -192,10 +196,12 @@ def _check_numbers(certificate: Certificate) -> tuple[Interval | None, tuple[Pro
 
 
 def _check_comparison(certificate: Certificate, comparison: Comparison) -> Iterator[str]:
-    base, bounds, composition = base_interval(comparison), other_bounds(comparison), full_composition(comparison)
-    yield from _check_bound("one trial alone", certificate.base.upper, base.upper)
-    if certificate.base.lower is not None and (base.lower is None or certificate.base.lower > base.lower * (1.0 + EPSILON_TOLERANCE)):
-        yield f"the lower bound of one trial alone, {certificate.base.lower!r}, is above the proved one, {base.lower!r}"
+    final, bounds, composition = final_alone(certificate.plan), other_bounds(comparison), full_composition(comparison)
+    yield from _check_interval("one trial alone", certificate.base, trial_alone(certificate.plan))
+    if (certificate.final_alone is None) != (final is None):
+        yield "the epsilon of the final training alone is present without a final training, or missing with one"
+    elif certificate.final_alone is not None and final is not None:
+        yield from _check_interval("the final training alone", certificate.final_alone, final)
     if (certificate.bounds is None) != (bounds is None) or (certificate.composition is None) != (composition is None):
         yield "the other bounds are present without a law of K, or missing with one"
     elif certificate.bounds is not None and bounds is not None and certificate.composition is not None and composition is not None:
@@ -205,6 +211,12 @@ def _check_comparison(certificate: Certificate, comparison: Comparison) -> Itera
         if certificate.composition.runs != composition.runs:
             claimed, found = format_value(certificate.composition.runs), format_value(composition.runs)
             yield f"full composition has {found} runs, the certificate claims {claimed}"
+
+
+def _check_interval(name: str, claimed: EpsilonInterval, found: EpsilonInterval) -> Iterator[str]:
+    yield from _check_bound(name, claimed.upper, found.upper)
+    if claimed.lower is not None and (found.lower is None or claimed.lower > found.lower * (1.0 + EPSILON_TOLERANCE)):
+        yield f"the lower bound of {name}, {claimed.lower!r}, is above the proved one, {found.lower!r}"
 
 
 def _check_bound(name: str, claimed: BoundValue, found: BoundValue) -> Iterator[str]:

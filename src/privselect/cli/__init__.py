@@ -99,7 +99,7 @@ def _app() -> typer.Typer:
 
     app.callback()(global_options)
     calculate = ("epsilon", "delta", "compare", "noisy_max")
-    budget = ("plan", "adjust", "design")
+    budget = ("advise", "plan", "adjust", "design")
     certificates = ("certify", "verify", "sign", "report", "schema")
     # Each command is the function of this name in the module of the same name.
     for name in ("demo", *calculate, *budget, "tune", "audit", *certificates, "serve"):

@@ -7,8 +7,8 @@ import typer
 from privselect.cli.options import JsonOption, option
 from privselect.cli.output import EXIT_FAILED, print_json, print_table, spinner
 
-SelectionsOption = Annotated[int, option("selections", "N", "The total number of selections, at least 6000.")]
-_FAULT = "Audit a deliberately broken runner, which must be rejected: redrawn, capped, deadline or without-replacement."
+SelectionsOption = Annotated[int, option("selections", "N", "The total number of selections, at least 10,000.")]
+_FAULT = "Audit a deliberately broken runner, which must be rejected: redrawn, capped, deadline, reused-noise or without-replacement."
 FaultOption = Annotated[str | None, option("fault", "F", _FAULT)]
 
 

@@ -1,5 +1,6 @@
 """``privselect certify``."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,15 +13,26 @@ from privselect.cli.options import (
     MechanismOption,
     OptionalDelta,
     PlanArgument,
+    integer_option,
     number_option,
     option,
     output_option,
+    parse_fractions,
+    parse_mechanism,
     read_solved_plan,
 )
 from privselect.cli.output import spinner
 from privselect.errors import ParameterError
 
 _BUDGET = "The budget. A plan that costs more gets no certificate. Default: the cost of the plan."
+FinalOption = Annotated[
+    Any, option("final", "M", "The mechanism of one final training with the candidate that the search found.", parse_mechanism)
+]
+VisibleOption = Annotated[
+    int | None, integer_option("visible", "N", "The number of trials of a visible search, which releases all of them, instead of --count.")
+]
+_SUBSAMPLE = "The probability of each record to be in the one sample that all search trials share. Default: all records."
+SubsampleOption = Annotated[Any, option("subsample", "R", _SUBSAMPLE, partial(parse_fractions, "subsample", several=False))]
 BudgetOption = Annotated[float | None, number_option("epsilon", "E", NON_NEGATIVE, _BUDGET)]
 UnitOption = Annotated[str | None, option("unit", "TEXT", 'The protected unit, such as "one person".')]
 TrustModelOption = Annotated[str | None, option("trust-model", "TEXT", 'The trust model, such as "central: the curator sees the data".')]
@@ -38,6 +50,9 @@ def certify(
     mechanism: MechanismOption = None,
     delta: OptionalDelta = None,
     count: CountOption = None,
+    visible: VisibleOption = None,
+    subsample: SubsampleOption = None,
+    final: FinalOption = None,
     epsilon: BudgetOption = None,
     accuracy: AccuracyOption = None,
     unit: UnitOption = None,
@@ -48,7 +63,8 @@ def certify(
     out: OutOption = None,
 ) -> None:
     """Issue a certificate for a plan. The command `privselect verify` checks it."""
-    terms = {"mechanism": mechanism, "delta": delta, "count": count, "epsilon": epsilon}
+    terms: dict[str, Any] = {"mechanism": mechanism, "count": count, "visible": visible, "subsample": subsample, "final": final}
+    terms |= {"delta": delta, "epsilon": epsilon}
     declarations: dict[str, Any] = {"unit": unit, "trust_model": trust_model, "records_public": records_public, "score": score}
     declarations["not_covered"] = tuple(not_covered or ())
     from privselect.certificates.certify import certify as issue
@@ -59,14 +75,14 @@ def certify(
         if given:
             raise ParameterError(f"a plan file contains all terms and declarations, got {str(plan)!r} and --{given[0]}")
         agreed = read_solved_plan(plan).terms()
-        mechanism, count, delta, epsilon, declared = agreed.mechanism, agreed.count, agreed.delta, agreed.epsilon, agreed.declared
+        terms, declared = {name: getattr(agreed, name) for name in terms}, agreed.declared
     elif mechanism is None or delta is None:
         missing = "delta" if mechanism is not None else "mechanism"
         raise ParameterError(f"a certificate needs --mechanism and --delta, or a plan file, got no --{missing}")
     else:
         declared = Declared(**declarations)
     with spinner("certifying"):
-        certificate = issue(mechanism, count, delta=delta, epsilon=epsilon, declared=declared, accuracy=accuracy)
+        certificate = issue(**terms, declared=declared, accuracy=accuracy)
     if out is None:
         print(certificate.to_json(), end="")
         return

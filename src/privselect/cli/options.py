@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 def parse_mechanism(text: str) -> Any:
     """Parse a mechanism without open parameters."""
-    from privselect.planning.open_problem import read_mechanism
+    from privselect.planning.stages import read_mechanism
 
     return _refuse_open(read_mechanism(text))
 
 
 def parse_count(text: str) -> Any:
     """Parse a law of K without open parameters."""
-    from privselect.planning.open_problem import read_count
+    from privselect.planning.stages import read_count
 
     return _refuse_open(read_count(text))
 

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import sys
+import time
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from privselect._util.atomic_files import write_error
 from privselect._util.rounding import finite_or_none, format_digits_down, format_digits_up
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from rich.table import Table
@@ -24,16 +25,33 @@ EXIT_FAILED, EXIT_REFUSED, EXIT_INTERRUPTED = 1, 2, 130
 DIGITS = 4  # significant digits of a bound, unless more are requested
 
 
+class _StatusLine:
+    """What is being done, and for how long."""
+
+    def __init__(self, label: str) -> None:
+        self._label, self._began = label, time.monotonic()
+
+    def tell(self, label: str) -> None:
+        """Show another label; the time goes on."""
+        self._label = label
+
+    def __rich__(self) -> str:
+        minutes, seconds = divmod(int(time.monotonic() - self._began), 60)
+        hours, minutes = divmod(minutes, 60)
+        return f"{self._label}  {hours}:{minutes:02}:{seconds:02}"
+
+
 @contextmanager
-def spinner(label: str) -> Iterator[None]:
-    """Show a spinner on a terminal during the work."""
+def spinner(label: str) -> Iterator[Callable[[str], None]]:
+    """Show a spinner with the elapsed time on a terminal during the work; yield the function that changes the label."""
+    line = _StatusLine(label)
     if sys.stderr is None or not sys.stderr.isatty():
-        yield
+        yield line.tell
         return
     from rich.console import Console
 
-    with _duplicate_stderr() as file, Console(file=file, stderr=True).status(label):
-        yield
+    with _duplicate_stderr() as file, Console(file=file, stderr=True).status(line):
+        yield line.tell
 
 
 @contextmanager

@@ -29,9 +29,10 @@ _WORKERS = "The number of trials that run at the same time. Default: `workers` o
 WorkersOption = Annotated[int | None, option("workers", "N", _WORKERS)]
 _AGAIN = "Run a plan again that was already released. The certificate covers all its runs together."
 AgainOption = Annotated[bool, typer.Option("--again", help=_AGAIN)]
-_DRY_RUN = "Run three trials on synthetic data and show everything. Private data is not used."
+_DRY_RUN = "Run three trials, and the final training, on synthetic data and show everything. Private data is not used."
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help=_DRY_RUN)]
-CuratorOption = Annotated[bool, typer.Option("--curator", help="Show progress, which reveals K. Only for the curator of the data.")]
+_CURATOR = "Show progress and the planned work, which reveals K. Only for the curator of the data."
+CuratorOption = Annotated[bool, typer.Option("--curator", help=_CURATOR)]
 SeedOption = Annotated[int | None, option("insecure-seed", "N", "Use a seed, for tests. The certificate is marked as insecure.")]
 
 
@@ -47,9 +48,10 @@ def tune(
     insecure_seed: SeedOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Run a plan and release the best trial.
+    """Run a plan: search, train with the winner's candidate, and release.
 
-    K trials are drawn in secret. Only the best one is released, with its certificate. The same command resumes an interrupted run.
+    K trials are drawn in secret. Only the best one is released, with its certificate; with a table [train], its candidate is trained
+    once more and this model is released. The same command resumes an interrupted run.
     """
     if dry_run and json:
         raise ParameterError("--json prints a release and cannot be combined with --dry-run, which releases nothing")
@@ -86,11 +88,12 @@ def run_plan(run: "LoadedRun") -> "Release":
     """Run one trial on synthetic data if the plan names such data, then the plan itself. Error texts that may hold records are hidden."""
     from privselect.tuning.dry_run import run_synthetic_trial
 
-    with spinner("tuning"):
+    with spinner("starting") as tell:
         if run.synthetic is not None:
+            tell("running on synthetic data")
             run_synthetic_trial(run.tuning, run.synthetic)
         try:
-            return run.tuning.run(run.load)
+            return run.tuning.run(run.load, tell)
         except (PrivselectError, KeyboardInterrupt):
             raise
         except BaseException as error:  # noqa: BLE001 - a traceback may hold records
@@ -129,6 +132,9 @@ def _print_traceback(error: BaseException) -> NoReturn:
 
 def _print_trial(number: int, trial: "DryRunTrial") -> None:
     size = "nothing exported" if trial.size is None else f"{trial.size} bytes exported"
+    if trial.stage == "final":
+        print(f"final training: {_format_candidate(trial.candidate)}: {trial.seconds:.3f} s, {size}")
+        return
     print(f"trial {number}: {_format_candidate(trial.candidate)}: score {trial.score}, {trial.seconds:.3f} s, {size}")
     if trial.reproducible is False:
         print("note: the same randomness gave another outcome; a trial must use only the randomness it is given", flush=True)
@@ -136,6 +142,22 @@ def _print_trial(number: int, trial: "DryRunTrial") -> None:
 
 def _format_candidate(candidate: dict[str, Any]) -> str:
     return ", ".join(f"{name} = {value!r}" for name, value in candidate.items())
+
+
+def _reason(release: "Release") -> str:
+    if release.certificate.plan.final is None:
+        return "no trial was drawn or all trials failed; which of the two stays secret"
+    return "no trial was drawn, all trials failed or the final training failed; which of these stays secret"
+
+
+def _print_stages(release: "Release") -> None:
+    terms, run = release.certificate.plan, release.certificate.run
+    if terms.final is not None:
+        sample = "" if terms.subsample is None else f", on a sample with probability {terms.subsample}"
+        print(f"search     {terms.mechanism}, K from {terms.count}{sample}")
+        print("training  ", terms.final)
+    if run is not None and run.mechanism_claimed:
+        print("claimed    the mechanism is stated by the user; the objective does not state what it runs")
 
 
 def print_release(release: "Release", plan: Path, *, as_json: bool) -> None:
@@ -149,13 +171,17 @@ def print_release(release: "Release", plan: Path, *, as_json: bool) -> None:
     certificate = next(file for file in files if file.endswith("certificate.json"))
     if as_json:
         values = {"fallback": release.is_fallback, "candidate": release.candidate, "score": release.score}
+        values["trained_with"] = release.trained_with
         print_json({**values, "epsilon": {"lower": total.lower, "upper": total.upper}, "delta": total.delta, "files": files})
         return
     if release.candidate is None:
-        print("released   the fallback: no trial was drawn or all trials failed; which of the two stays secret")
+        print(f"released   the fallback: {_reason(release)}")
     else:
         print("candidate ", _format_candidate(release.candidate))
         print("score     ", release.score)
+        if release.trained_with is not None:
+            print("trained   ", _format_candidate(release.trained_with))
+    _print_stages(release)
     print(f"epsilon    {format_interval(Interval(total.lower, total.upper))} at delta {write_value(total.delta)}")
     for number, file in enumerate(files):
         print("files     " if number == 0 else "          ", file)

@@ -5,11 +5,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from privselect._util.rounding import format_digits_up
 from privselect.cli.options import AgreedPlan, JsonOption, KeyOption, option
 from privselect.cli.output import EXIT_FAILED, print_json, spinner
 from privselect.errors import ParameterError
 
 if TYPE_CHECKING:
+    from privselect.certificates.certificate import Certificate
     from privselect.certificates.verify import VerificationResult
 
 CertificateFile = Annotated[Path, typer.Argument(metavar="FILE", help="The certificate.")]
@@ -37,11 +39,27 @@ def verify(
         raise typer.Exit(EXIT_FAILED)
 
 
+def _print_stages(certificate: "Certificate") -> None:
+    """Print one line per stage of a certificate with a search: what it runs, and what one run of it costs alone."""
+    from privselect.certificates.statement import describe_stages
+
+    stages = describe_stages(certificate.plan)
+    if "search" not in stages:
+        return
+    costs = {"search": ("one trial", certificate.base), "final training": ("this training", certificate.final_alone)}
+    for stage, text in stages.items():
+        what, alone = costs[stage]
+        if alone is not None:
+            epsilon = "infinite" if alone.upper == "infinite" else format_digits_up(alone.upper)
+            print(f"{stage}: {text}; {what} alone has epsilon {epsilon}")
+
+
 def _print_result(result: "VerificationResult", *, key_expected: bool) -> None:
     print(result.summary)
     for reason in result.reasons:
         print(f"- {reason}")
     if result.holds and result.certificate is not None:
+        _print_stages(result.certificate)
         print(result.certificate.statement)
     if result.signed_by is not None and not key_expected:
         print("The owner of this key is not checked. Confirm the key through another channel and pass it as --key.")

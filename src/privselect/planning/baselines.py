@@ -31,9 +31,8 @@ def solve_baselines(
     found: dict[str, float | None] = {}
     notes: dict[str, str] = {}
     # A mechanism that changes from step to step has to be composed at each step; a fixed one is composed once.
-    accuracy = _TOLERANCE if isinstance(problem.mechanism, OpenSpec) else ACCURACY
-    names = NOISY_MAX_BASELINES if problem.count is None else SELECTION_BASELINES
-    for name in names if problem.count is not None or isinstance(problem.selection(value), NoisyMax) else ():
+    accuracy = _TOLERANCE if isinstance(problem.stages.mechanism, OpenSpec) else ACCURACY
+    for name in _names(problem, value):
         bound, range_ = _bound(problem, name, delta, accuracy), search.search_range
         if name == "composition" and problem.unknown.parameter == "mean":
             range_ = dataclasses.replace(range_, integer=True, safest=max(range_.safest, 1))  # a number of runs
@@ -51,10 +50,20 @@ def solve_baselines(
     return found, notes
 
 
+def _names(problem: OpenProblem, value: float) -> tuple[str, ...]:
+    """Return the bounds that are solved for."""
+    stages = problem.stages
+    if stages.is_two_stage:  # each value tried would take as long as the plan itself; `privselect compare` has the other bounds
+        return ()
+    if stages.count is not None:
+        return SELECTION_BASELINES
+    return NOISY_MAX_BASELINES if isinstance(problem.whole(value), NoisyMax) else ()
+
+
 def _start(problem: OpenProblem, name: str, search: BudgetSearch, value: float) -> float:
     """Return the exact solution; for full composition a larger one, because epsilon grows with the root of the number of runs."""
-    count = problem.parts(value)[1]
-    if name != "composition" or count is None or not isinstance(problem.mechanism, OpenSpec):
+    count = problem.fill(value).closed().count
+    if name != "composition" or count is None or not isinstance(problem.stages.mechanism, OpenSpec):
         return value
     grown = max(0.5 * math.sqrt(composition_runs(count)), 1.0)
     range_ = search.search_range
@@ -63,7 +72,8 @@ def _start(problem: OpenProblem, name: str, search: BudgetSearch, value: float) 
 
 def _bound(problem: OpenProblem, name: str, delta: float, accuracy: float) -> Callable[[float], float]:
     def bound(value: float) -> float:
-        mechanism, count = problem.parts(value)
+        closed = problem.fill(value).closed()
+        mechanism, count = closed.mechanism, closed.count
         if count is None:
             return _noisy_max_bound(mechanism, name, delta)
         if name == "paper":

@@ -1,121 +1,52 @@
-"""A mechanism and a law of K with one open parameter, and the range in which the parameter is searched."""
+"""A plan with one open number, and the range in which the number is searched."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING
 
-from privselect._util.rounding import round_down, round_up
-from privselect._util.validation import ACCURACY_RANGE, REAL, check_number, format_value
-from privselect.counts.base import Count
+from privselect._util.validation import format_value
 from privselect.errors import ParameterError
-from privselect.mechanisms.base import Mechanism
-from privselect.open_spec import OpenParameter, OpenSpec
-from privselect.selection.selection import selection_of
-from privselect.text_forms import read_spec, write_value
+from privselect.planning.search_range import initial_range
+from privselect.planning.stages import read_stages
+
+if TYPE_CHECKING:
+    from privselect.mechanisms.base import Mechanism
+    from privselect.open_spec import OpenParameter
+    from privselect.planning.search_range import SearchRange
+    from privselect.planning.stages import OpenStages
 
 _FINEST = 1e-6  # of a logarithm: accuracy of the bounds of a search range
-_FAR = math.log(1000.0)  # a given starting value further than this from the default one is ignored
-
-# Bounds of a search range for parameters whose own range has none, or a lower bound of 0.
-_SMALLEST, _LARGEST = 1e-9, 1e6
-_SMALLEST_OF = {"sigma": 1e-3, "noise_multiplier": 1e-3, "mu": 1e-6, "delta": 1e-100}
-_DIGITS = 7  # solved numbers are rounded to this many digits, because people read and type them
-
-# Typical values: a search is faster from a near start and converges from any.
-_STARTS = {
-    "noise_multiplier": 1.5,
-    "sigma": 4.0,
-    "scale": 4.0,
-    "steps": 2000,
-    "times": 4,
-    "rounds": 50,
-    "m": 100,
-    "changes": 2,
-    "sampling_probability": 0.01,
-    "batch_size": 256,
-    "records": 50_000,
-    "epsilon": 0.5,
-    "delta": 1e-8,
-    "mu": 0.3,
-    "mean": 30.0,
-    "gamma": 1.0 / 30.0,
-    "n": 30,
-    "k": 4,
-    "p": 0.5,
-    "eta": 0.5,
-}
-
-
-@dataclass(frozen=True, slots=True)
-class SearchRange:
-    """The values of a parameter that a search may try, from the ``safest`` to the ``riskiest``."""
-
-    name: str
-    safest: float
-    riskiest: float
-    start: float
-    integer: bool
-    shift: float = 0.0
-
-    @property
-    def safe_direction(self) -> int:
-        """1 if larger values are safer, -1 if smaller values are."""
-        return 1 if self.safest > self.riskiest else -1
-
-    def to_log(self, value: float) -> float:
-        """Return the logarithmic coordinate of a value: equal steps are equal factors."""
-        return math.log(value + self.shift)
-
-    def from_log(self, log_value: float) -> float:
-        """Return the value at a logarithmic coordinate, rounded to the safe side."""
-        return self.round_safely(math.exp(min(log_value, 700.0)) - self.shift)
-
-    def round_safely(self, raw: float) -> float:
-        """Clip a value to the range and round it to the safe side."""
-        low, high = sorted((self.safest, self.riskiest))
-        inside = min(max(raw, low), high)
-        if self.integer:
-            near = round(inside)
-            if abs(inside - near) < 1e-9 * abs(inside):  # rounding error of the logarithm
-                return near
-            return math.ceil(inside) if self.safe_direction > 0 else math.floor(inside)
-        rounded = (round_up if self.safe_direction > 0 else round_down)(inside, _DIGITS, shortest=True)
-        return min(max(rounded, low), high)
-
-    def riskier(self, value: float) -> float:
-        """Return the neighbouring integer that leaks more."""
-        return value - self.safe_direction
-
-    def format(self, value: float) -> str:
-        """Return ``name = value`` as text."""
-        return f"{self.name} = {write_value(value)}"
 
 
 @dataclass(frozen=True, slots=True)
 class OpenProblem:
-    """A mechanism and a law of K (None: one trial); exactly one of them has an open parameter."""
+    """A search and a final training of which exactly one number, ``unknown``, is open."""
 
-    mechanism: Mechanism | OpenSpec
-    count: Count | OpenSpec | None
+    stages: OpenStages
     unknown: OpenParameter
 
-    def parts(self, value: float | None) -> tuple[Mechanism, Count | None]:
-        """Return the mechanism and the law of K with ``value`` for the open parameter (None: its default, such as no cap)."""
-        return _filled(self.mechanism, value), _filled(self.count, value)
+    @property
+    def stage(self) -> str:
+        """The stage of the open number: "search" or "final"."""
+        return "final" if self.stages.open_in_final else "search"
 
-    def selection(self, value: float | None) -> Mechanism:
-        """Return the selection (or the mechanism, without a law of K) with ``value`` for the open parameter."""
-        return selection_of(*self.parts(value))
+    def fill(self, value: float | None) -> OpenStages:
+        """Return the stages with ``value`` for the open number (None: its default, such as no cap)."""
+        return self.stages.fill(value)
+
+    def whole(self, value: float | None) -> Mechanism:
+        """Return everything that is released with ``value`` for the open number, as one mechanism."""
+        return self.fill(value).closed().whole
 
     def search_range(self) -> SearchRange:
         """Return the values that the parameter's own range and the other parameters allow."""
-        initial = _initial_range(self.unknown)
+        initial = initial_range(self.unknown)
         start = next((value for value in (initial.start, initial.safest, initial.riskiest) if self.is_allowed(value)), None)
         if start is None:
-            self.parts(initial.start)  # raises the error: another parameter is out of its range
+            self.fill(initial.start)  # raises the error: another parameter is out of its range
             start = initial.start
+        self.fill(start).check_relations()
         safest, riskiest = (self._allowed_bound(initial, start, bound) for bound in (initial.safest, initial.riskiest))
         return replace(initial, start=start, safest=safest, riskiest=riskiest)
 
@@ -130,91 +61,29 @@ class OpenProblem:
         return initial.from_log(inside)
 
     def is_allowed(self, value: float) -> bool:
-        """Return whether the mechanism or the law of K accepts this value."""
+        """Return whether the mechanisms and the law of K accept this value."""
         try:
-            self.parts(value)
+            self.fill(value)
         except ParameterError:
             return False
         return True
 
 
-@dataclass(frozen=True, slots=True)
-class FastOptions:
-    """Options that trade accuracy for speed in interactive use.
-
-    The search and the accountant work to the relative ``accuracy``. Part of the budget may stay unused; it is never exceeded.
-    ``start`` is the first value to try, such as the solution of a similar problem. No value above ``largest`` is tried.
-    """
-
-    accuracy: float = 1e-3
-    start: float | None = None
-    largest: float | None = None
-
-    def __post_init__(self) -> None:
-        check_number("accuracy", self.accuracy, ACCURACY_RANGE)
-        for name in ("start", "largest"):
-            if (given := getattr(self, name)) is not None:
-                check_number(name, given, REAL)
-
-    def start_in(self, search_range: SearchRange) -> float | None:
-        """Return the first value to try, or None if it is too far from the default to be useful."""
-        start = self.start
-        if start is None or start + search_range.shift <= 0.0:
-            return None
-        if abs(search_range.to_log(start) - search_range.to_log(search_range.start)) > _FAR:
-            return None
-        return search_range.round_safely(start)
-
-    def restrict(self, search_range: SearchRange) -> SearchRange:
-        """Return the part of the range up to ``largest``."""
-        if self.largest is None:
-            return search_range
-        names = ("safest", "riskiest", "start")
-        return replace(search_range, **{name: min(getattr(search_range, name), self.largest) for name in names})
+def read_problem(
+    mechanism: object, count: object = None, final: object = None, *, visible: object = None, subsample: object = None
+) -> OpenProblem:
+    """Return the problem that specifications or text forms describe; exactly one number must be open."""
+    return problem_of(read_stages(mechanism, count, final, visible=visible, subsample=subsample))
 
 
-def read_problem(mechanism: object, count: object = None) -> OpenProblem:
-    """Return the problem that two specifications or text forms describe; exactly one parameter must be open."""
-    trial, law = read_mechanism(mechanism), None if count is None else read_count(count)
-    unknowns = [unknown for part in (trial, law) if isinstance(part, OpenSpec) for unknown in part.open_parameters]
+def problem_of(stages: OpenStages) -> OpenProblem:
+    """Return the stages as a problem; exactly one of their numbers must be open, and it must have a name."""
+    unknowns = (*stages.open_in_search, *stages.open_in_final)
     if len(unknowns) != 1:
-        texts = str(trial) if law is None else f"{trial} and {law}"
         found = "none" if not unknowns else f"{len(unknowns)}"
-        raise ParameterError(f"exactly one number must be left open, as ? or UNKNOWN, got {found} in {format_value(texts)}")
+        raise ParameterError(f"exactly one number must be left open, as ? or UNKNOWN, got {found} in {format_value(stages.describe())}")
     unknown = unknowns[0]
     if unknown.allowed is None:
         owner = format_value(str(unknown.owner))
         raise ParameterError(f"only a single number with a name, such as sigma, steps or mean, can be solved for, got {owner}")
-    return OpenProblem(trial, law, unknown)
-
-
-def read_mechanism(given: object) -> Mechanism | OpenSpec:
-    """Return a mechanism, possibly with open parameters, from an object or its text form."""
-    return read_spec(given, Mechanism, "`mechanism` must be a mechanism such as gaussian(sigma=4)")  # type: ignore[type-abstract]
-
-
-def read_count(given: object) -> Count | OpenSpec:
-    """Return a law of K, possibly with open parameters, from an object or its text form."""
-    return read_spec(given, Count, "`count` must be a law of K such as geometric(mean=30)")  # type: ignore[type-abstract]
-
-
-def _filled(part: Any, value: float | None) -> Any:
-    if not isinstance(part, OpenSpec):
-        return part
-    return part.without_unknowns() if value is None else part.fill(value)
-
-
-def _initial_range(unknown: OpenParameter) -> SearchRange:
-    """Return the search range by the parameter's own range alone."""
-    allowed, larger_is_safer = unknown.allowed, unknown.leaks in {"less", "mostly less"}
-    if allowed is None:
-        raise TypeError(f"`{unknown.parameter}` has no range")  # excluded by read_problem
-    low, high = allowed.low, allowed.high
-    shift = -low if low < 0.0 else 0.0  # eta starts at -1
-    if low + shift == 0.0 and not allowed.integer:
-        low = _SMALLEST_OF.get(unknown.parameter, _SMALLEST) - shift
-    if math.isinf(high):
-        high = _LARGEST
-    start = min(max(_STARTS.get(unknown.parameter, 1.0), low), high)
-    safest, riskiest = (high, low) if larger_is_safer else (low, high)
-    return SearchRange(unknown.parameter, safest, riskiest, start, allowed.integer, shift)
+    return OpenProblem(stages, unknown)

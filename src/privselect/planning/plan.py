@@ -1,46 +1,55 @@
-"""Solve for the one open parameter of a mechanism or a law of K under a privacy budget."""
+"""Plan a search, and a final training after it, under one privacy budget: solve for the open numbers."""
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-from privselect._util.safe_search import smallest_integer_where
+from privselect._util.rounding import format_digits_down, format_digits_up
 from privselect._util.validation import OPEN_UNIT, POSITIVE, check_number, format_value
-from privselect.counts.base import LARGEST_COUNT
 from privselect.errors import ParameterError
+from privselect.mechanisms.base import Mechanism
 from privselect.open_spec import OpenSpec
-from privselect.pairs.compose import ACCURACY
 from privselect.planning.baselines import solve_baselines
-from privselect.planning.open_problem import read_count, read_mechanism, read_problem
-from privselect.planning.plan_result import Plan
-from privselect.planning.search import BudgetSearch, InfeasibleError, UnconstrainedError, feasible_ranges, largest_feasible
-from privselect.selection.selection import selection_of
-from privselect.text_forms import write_value
+from privselect.planning.open_problem import problem_of
+from privselect.planning.plan_result import Plan, Problem, Solved
+from privselect.planning.solve import Budget, certified_epsilon, solve
+from privselect.planning.split import apply_split, describe_final_noise, read_split
+from privselect.planning.stages import disjoint_parts, fill_parts, read_stages
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from fractions import Fraction
+
     from privselect.counts.base import Count
     from privselect.interval import Interval
-    from privselect.mechanisms.base import Mechanism
-    from privselect.planning.open_problem import FastOptions, OpenProblem, SearchRange
+    from privselect.planning.open_problem import OpenProblem
+    from privselect.planning.search_range import FastOptions
+    from privselect.planning.solve import Solution
+    from privselect.planning.stages import OpenStages
 
-_ROUGH = 1e-2  # accuracy of the search for a starting value
-_ELASTICITY = 0.2  # approximate d log(epsilon) / d log(mean number of trials)
-_ELASTICITY_NEARBY = 0.7  # and for most other parameters
-_MOST_TRIALS = 10**6  # tried for `k` and `n`
-_NEVER_CAPPED = 1e-12  # probability of K above the largest cap that is tried
+_CHECK = 1e-2  # accuracy at which a final training is first compared with the budget
 
 
-def plan(
+def plan(  # noqa: PLR0913 - the two stages, the rule that divides the budget, and the budget
     mechanism: Mechanism | OpenSpec | str,
     count: Count | OpenSpec | str | None = None,
     *,
+    final: Mechanism | OpenSpec | str | None = None,
+    visible: int | None = None,
+    subsample: Fraction | float | str | None = None,
+    final_noise: float | None = None,
+    split: str | None = None,
     epsilon: float,
     delta: float,
     fast: FastOptions | None = None,
 ) -> Plan:
-    """Solve for the one open parameter (``?`` in a text form, ``UNKNOWN`` in Python) under the budget (epsilon, delta).
+    """Solve for the open number (``?`` in a text form, ``UNKNOWN`` in Python) under the budget (epsilon, delta).
+
+    - ``mechanism``, ``count``: one search trial, and the law of K of a secret search, which releases only the best trial.
+    - ``visible``: the number of trials of a visible search, which releases every trial, instead of ``count``.
+    - ``final``: the final training with the winner's candidate. Without ``count`` and ``visible``, K has the `default_count`.
+    - ``subsample``: the probability of each record to be in the one sample that all search trials share.
 
     The budget covers everything that is released. The solution is the riskiest value found whose certified epsilon is within the
     budget: the least noise, the most steps or trials. It is rounded to seven digits on the safe side, and the rounded value is the
@@ -48,142 +57,115 @@ def plan(
     smallest one of an unbounded feasible range. Along ``k`` and ``n``, epsilon mostly rises: they grow from 1 up to the first
     value that exceeds the budget.
 
+    One number may be open, with two exceptions. If both stages are open, ``final_noise=1.07`` gives the final training 1.07 times
+    the noise that it would need alone with the whole budget, and the search gets the rest; ``split="auto"`` is the rule of
+    `planning.split.FINAL_NOISE`. Parts of a ``disjoint(...)`` search trial may each have an open number, because each part may use
+    the whole budget.
+
     ``fast`` trades accuracy for speed and leaves out the baselines.
     """
-    problem = read_problem(mechanism, count)
-    budget, at = check_number("epsilon", epsilon, POSITIVE), check_number("delta", delta, OPEN_UNIT)
-    accuracy, search_range = ACCURACY, problem.search_range()
-    if fast is not None:
-        accuracy, search_range = fast.accuracy, fast.restrict(search_range)
-    task = _Task(problem, search_range, budget, at, accuracy)
-    if problem.unknown.leaks is None:
-        return _scan_caps(task)
-    search = BudgetSearch(task.upper_epsilon, search_range, budget)
-    if fast is not None:
-        search = BudgetSearch(task.upper_epsilon, search_range, budget, accuracy, 0.1 * accuracy, exact_integers=False)
-    try:
-        if problem.unknown.leaks == "mostly more":
-            value: float = _climb(task)
-        else:
-            start = None if fast is None else fast.start_in(search_range)
-            value = search.solve(*(_rough_start(task) if start is None else (start, _ELASTICITY_NEARBY)))
-    except (InfeasibleError, UnconstrainedError) as error:
-        raise task.explain(error) from None
-    baselines, notes = solve_baselines(problem, search, value, at) if fast is None else ({}, {})
-    return task.solution(value, baselines=baselines, notes=notes)
+    stages = read_stages(mechanism, count, final, visible=visible, subsample=subsample)
+    budget = Budget(check_number("epsilon", epsilon, POSITIVE), check_number("delta", delta, OPEN_UNIT), fast)
+    factor = read_split(final_noise, split, stages)
+    asked = Problem.of(stages, final_noise=final_noise, split=split)
+    solved: list[Solved] = []
+    reasons: list[str] = []
+    if stages.final is not None and count is None and visible is None:
+        reasons.append(f"law of K: {stages.count}, the default")
+    if factor is not None and isinstance(stages.final, OpenSpec):
+        found = apply_split(stages.final, factor, budget)
+        stages = replace(stages, final=found.mechanism)
+        solved.append(Solved("final", found.parameter, found.value))
+        reasons.append(describe_final_noise(found, factor, auto=split is not None))
+    elif isinstance(stages.final, Mechanism):
+        reasons.append(_check_final(stages.final, budget))
+    problems = _problems(stages)
+    solutions = [solve(problem, budget) for problem in problems]
+    solved += [Solved(problem.stage, problem.unknown.parameter, found.value) for problem, found in zip(problems, solutions, strict=True)]
+    if stages.is_two_stage or len(problems) > 1:
+        reasons += map(_describe, problems, solutions)
+    results: dict[str, Any] = {"solved": tuple(solved), "problem": asked, "reasons": tuple(reasons)}
+    if len(problems) == 1:
+        baselines, notes = _baselines(problems[0], solutions[0], budget)
+        results |= {"baselines": baselines, "notes": notes, "feasible_ranges": solutions[0].feasible_ranges}
+        return _plan_of(problems[0].fill(solutions[0].value), budget, solutions[0].cost, **results)
+    filled = replace(stages, mechanism=fill_parts(stages.mechanism, iter([found.value for found in solutions])))
+    cost = filled.closed().whole.epsilon_fast(budget.delta, accuracy=budget.accuracy)
+    if not cost.upper <= budget.epsilon:
+        raise ArithmeticError("the parts meet the budget one by one, but not together")  # the cost is that of the largest
+    return _plan_of(filled, budget, cost, **results)
 
 
-def check_plan(mechanism: Mechanism | str, count: Count | str | None = None, *, epsilon: float, delta: float) -> Plan:
-    """Return the plan of a mechanism and a law of K without an open parameter, and check that it meets the budget."""
-    trial, law = read_mechanism(mechanism), None if count is None else read_count(count)
-    budget, at = check_number("epsilon", epsilon, POSITIVE), check_number("delta", delta, OPEN_UNIT)
-    if isinstance(trial, OpenSpec) or isinstance(law, OpenSpec):
-        raise ParameterError(f"`mechanism` and `count` must have no open number, got {format_value(trial)} and {format_value(law)}")
-    cost = selection_of(trial, law).epsilon_at(at)
-    if not cost.upper <= budget:
-        limit = f"epsilon {write_value(budget)} at delta {write_value(at)}"
-        raise ParameterError(f"the plan must meet its budget, {limit}, got an epsilon of {format_value(cost.upper)}")
-    return Plan(trial, law, budget, at, cost)
+def check_plan(  # noqa: PLR0913 - the two stages and the budget
+    mechanism: Mechanism | str,
+    count: Count | str | None = None,
+    *,
+    final: Mechanism | str | None = None,
+    visible: int | None = None,
+    subsample: Fraction | float | str | None = None,
+    epsilon: float,
+    delta: float,
+) -> Plan:
+    """Return the plan of mechanisms and a law of K without an open parameter, and check that it meets the budget."""
+    stages = read_stages(mechanism, count, final, visible=visible, subsample=subsample)
+    budget = Budget(check_number("epsilon", epsilon, POSITIVE), check_number("delta", delta, OPEN_UNIT))
+    if stages.is_open:
+        raise ParameterError(f"a plan to check must have no open number, got {format_value(stages.describe())}")
+    stages.check_relations()
+    if isinstance(stages.final, Mechanism):
+        _check_final(stages.final, budget)
+    cost = stages.closed().whole.epsilon_at(budget.delta)
+    if not cost.upper <= budget.epsilon:
+        raise ParameterError(f"the plan must meet its budget, {budget}, got an epsilon of {format_value(cost.upper)}")
+    return _plan_of(stages, budget, cost)
 
 
-@dataclass(frozen=True, slots=True)
-class _Task:
-    """An open problem, the values that may be tried, the budget, and the epsilons computed so far."""
-
-    problem: OpenProblem
-    search_range: SearchRange
-    epsilon: float
-    delta: float
-    accuracy: float
-    costs: dict[float, Interval] = field(default_factory=dict)
-
-    def cost(self, value: float) -> Interval:
-        """Return the certified epsilon with ``value`` for the open parameter."""
-        if value not in self.costs:
-            self.costs[value] = self.problem.selection(value).epsilon_fast(self.delta, accuracy=self.accuracy)
-        return self.costs[value]
-
-    def upper_epsilon(self, value: float) -> float:
-        """Return the upper bound on epsilon with ``value`` for the open parameter."""
-        return float(self.cost(value).upper)
-
-    def meets_budget(self, value: int) -> bool:
-        """Return whether the upper bound is within the budget."""
-        return self.upper_epsilon(value) <= self.epsilon
-
-    def solution(self, value: float, **results: Any) -> Plan:
-        """Return the plan with ``value`` for the open parameter."""
-        cost, problem = self.cost(value), self.problem
-        if not cost.upper <= self.epsilon:
-            raise ArithmeticError("the solution does not meet the budget")  # the search has checked that it does
-        texts = (str(problem.mechanism), None if problem.count is None else str(problem.count))
-        return Plan(*problem.parts(value), self.epsilon, self.delta, cost, problem.unknown.parameter, value, texts, **results)
-
-    def explain(self, error: ParameterError) -> ParameterError:
-        """Return the error with the budget, the parameter and the epsilon at its safest value."""
-        name, safest = self.search_range.name, self.search_range.safest
-        target = f"epsilon {write_value(self.epsilon)} at delta {write_value(self.delta)}"
-        if isinstance(error, UnconstrainedError):
-            return type(error)(f"the budget of {target} is met by every `{name}` tried, {error}: there is nothing to solve for")
-        mechanism, count = self.problem.parts(safest)
-        one_trial, cost = _certified(mechanism, self.delta), _certified(selection_of(mechanism, count), self.delta)
-        where, refused = self.search_range.format(safest), f"no `{name}` tried meets {target}: even with"
-        if count is not None and one_trial > self.epsilon:
-            return type(error)(f"{refused} K = 1 and {where} epsilon is {format_value(one_trial)}")
-        return type(error)(f"{refused} {where} epsilon is {format_value(cost)}")
+def plan_or_check(mechanism: Any, count: Any = None, *, final_noise: float | None = None, split: str | None = None, **terms: Any) -> Plan:
+    """Return `plan` of the arguments if a number is open, else `check_plan`."""
+    names = ("final", "visible", "subsample")
+    stages = read_stages(mechanism, count, **{name: terms.get(name) for name in names})
+    if stages.is_open:
+        return plan(mechanism, count, final_noise=final_noise, split=split, **terms)
+    read_split(final_noise, split, stages)  # raises if one is given
+    return check_plan(mechanism, count, **terms)
 
 
-def _certified(mechanism: Mechanism, delta: float) -> float:
-    return float(mechanism.epsilon_at(delta).upper)
+def _plan_of(stages: OpenStages, budget: Budget, cost: Interval, **results: Any) -> Plan:
+    closed = stages.closed()
+    names: dict[str, Any] = {"final": closed.final, "visible": closed.visible, "subsample": closed.subsample}
+    return Plan(closed.mechanism, closed.count, budget.epsilon, budget.delta, cost, **names, **results)
 
 
-def _rough_start(task: _Task) -> tuple[float, float]:
-    """Return a starting value and the elasticity there, from inaccurate bounds that are much faster."""
-    search_range = task.search_range
-    if not isinstance(task.problem.mechanism, OpenSpec):
-        return search_range.start, _ELASTICITY  # the mechanism is fixed and composed only once: no need for a rough search
-
-    def rough_epsilon(value: float) -> float:
-        return float(task.problem.selection(value).epsilon_fast(task.delta, accuracy=_ROUGH).upper)
-
-    rough = BudgetSearch(rough_epsilon, search_range, task.epsilon, _ROUGH, _ROUGH, exact_integers=False)
-    try:
-        return rough.solve(search_range.start), rough.elasticity
-    except InfeasibleError:
-        return search_range.safest, rough.elasticity
-    except UnconstrainedError:
-        return search_range.riskiest, rough.elasticity
+def _problems(stages: OpenStages) -> list[OpenProblem]:
+    """Return the problems to solve, each with the whole budget: one, or one for each part of a disjoint search trial."""
+    parts = disjoint_parts(stages.mechanism)
+    if len(parts) > 1 and len(stages.open_in_search) == len(parts) and not stages.open_in_final:
+        # Neighbours differ in one record, which lies in one part: each part costs what it costs alone.
+        return [problem_of(replace(stages, mechanism=part)) for part in parts]
+    return [problem_of(stages)]
 
 
-def _climb(task: _Task) -> int:
-    """Return the number of trials up to which every number tried meets the budget; some larger ones may meet it again."""
-    search_range = task.search_range
-    low, high = int(search_range.safest), min(int(search_range.riskiest), _MOST_TRIALS)
-    value = largest_feasible(task.meets_budget, low, high)
-    if value < low:
-        raise InfeasibleError(f"even {search_range.format(low)}")
-    if value == high:
-        raise UnconstrainedError(f"even {search_range.format(high)}")
-    return value
+def _check_final(final: Mechanism, budget: Budget) -> str:
+    """Refuse a final training that exceeds the budget alone; return what it costs as a sentence."""
+    alone = float(final.epsilon_fast(budget.delta, accuracy=_CHECK).upper)
+    if alone >= budget.epsilon and (alone := certified_epsilon(final, budget.delta)) >= budget.epsilon:
+        raise ParameterError(
+            f"`final` must cost less than the budget, {budget}, got {format_value(str(final))} with epsilon {format_value(alone)}"
+        )
+    return f"final training: as given; alone it costs at most epsilon {format_digits_up(alone, 3)}"
 
 
-def _scan_caps(task: _Task) -> Plan:
-    problem = task.problem
-    smallest, top = _cap_range(problem)
-    ranges = feasible_ranges(task.meets_budget, smallest, top)
-    unbounded = bool(ranges) and ranges[-1][1] == top and _certified(problem.selection(None), task.delta) <= task.epsilon
-    feasible: tuple[tuple[int, int | None], ...] = (*ranges[:-1], (ranges[-1][0], None)) if unbounded else ranges
-    if not feasible:
-        restricted = dataclasses.replace(task, search_range=dataclasses.replace(task.search_range, safest=smallest))
-        raise restricted.explain(InfeasibleError(f"none from {smallest} on"))
-    first, last = feasible[-1]
-    if last is None and first == smallest:
-        raise task.explain(UnconstrainedError(f"any from {smallest} on"))
-    return task.solution(first if last is None else last, feasible_ranges=feasible)
+def _describe(problem: OpenProblem, found: Solution) -> str:
+    """Return what was chosen for one open number, and why."""
+    safe_direction = problem.search_range().safe_direction
+    value = (format_digits_up if safe_direction > 0 else format_digits_down)(found.value, 4, shortest=True)
+    extreme = "smallest" if safe_direction > 0 else "largest"
+    what = "final training" if problem.stage == "final" else "search"
+    rest = "the whole budget" if problem.stages.final is None else "the rest of the budget"
+    return f"{what}: {problem.unknown.parameter} {value}, the {extreme} that {rest} allows"
 
 
-def _cap_range(problem: OpenProblem) -> tuple[int, int]:
-    """Return the smallest cap that the law of K allows, and one that K almost never exceeds."""
-    uncapped = cast("Count", problem.unknown.owner.without_unknowns())
-    top = min(max(uncapped.quantile(1.0 - _NEVER_CAPPED), 1), LARGEST_COUNT)
-    return smallest_integer_where(problem.is_allowed, 0, top), top
+def _baselines(problem: OpenProblem, found: Solution, budget: Budget) -> tuple[Mapping[str, float | None], Mapping[str, str]]:
+    if budget.fast is not None or found.search is None:
+        return {}, {}
+    return solve_baselines(problem, found.search, found.value, budget.delta)

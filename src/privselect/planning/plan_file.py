@@ -2,149 +2,166 @@
 
 from __future__ import annotations
 
-import json
-import re
 import tomllib
-from dataclasses import replace
-from datetime import date, datetime, time
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
-
-from pydantic import AfterValidator, Field, field_validator
+from dataclasses import asdict, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from privselect._util.atomic_files import atomic_write, check_output_file, read_limited, write_error
 from privselect._util.validation import format_value
 from privselect.certificates.model import SCORE_KINDS, Declared, PlanTerms, describe_noisy_count, noise_of_count, with_score_declaration
-from privselect.certificates.strict_model import Line, StrictModel
+from privselect.certificates.strict_model import StrictModel
 from privselect.errors import ParameterError
-from privselect.open_spec import OpenSpec
-from privselect.planning.open_problem import read_count, read_mechanism
-from privselect.planning.plan import check_plan, plan
+from privselect.mechanisms import DiscreteGaussian, Disjoint
+from privselect.planning.default_law import default_count
+from privselect.planning.plan import plan_or_check
+from privselect.planning.plan_result import Problem
+from privselect.planning.plan_tables import SAME, ProblemTable, SearchTable, TrainTable, TuneTable
+from privselect.planning.plan_toml import plan_text
+from privselect.planning.stages import read_mechanism, read_stages
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from privselect.planning.plan_result import Plan
+    from privselect.planning.stages import OpenStages
 
-VERSION = 1
-IMPORT_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
+VERSION = 2
 _MOST_BYTES = 1_000_000
-_EXAMPLES = {
-    "unit": '"one person"',
-    "trust_model": '"central: the curator sees the data"',
-    "records_public": "true",
-    "score": '"computed from the released model and public data"',
-    "not_covered": '["the data was looked at to choose the search space"]',
-}
 
 
-def _check_import_name(text: str) -> str:
-    if not IMPORT_NAME.fullmatch(text):
-        raise ValueError(f"must be a name such as module:function, got {format_value(text)}")
-    return text
+class Candidates(NamedTuple):
+    """The entries of ``[space]``: the distributions, the defaults, and their weight (None: the default weight)."""
 
-
-Name: TypeAlias = Annotated[str, AfterValidator(_check_import_name)]
-
-
-class NoisyCountTable(StrictModel):
-    """A score on private records: the number of correct predictions on a hold-out, plus noise."""
-
-    correct: Name
-    sigma: Annotated[float, AfterValidator(lambda sigma: noise_of_count(sigma).sigma)]
-    holdout: Name | None = None
-    fraction: str | float | None = None  # text such as "1/5" is exact
-    ids: Line | None = None  # the name of a column, or module:function
-
-
-class TuneTable(StrictModel):
-    """The settings of a tuning run; `privselect tune` checks the ranges of numbers."""
-
-    objective: Name
-    data: Name
-    synthetic: Name | None = None
-    score: str | NoisyCountTable = Field(union_mode="left_to_right")
-    export: str | None = None
-    fallback: str | dict[str, Any] | None = Field(default=None, union_mode="left_to_right")
-    mechanism_of: Name | None = None
-    executor: str = "processes"
-    workers: int | None = None
-    out: str | None = None
-    ledger: str | None = None
-    seed_bits: int | None = None
-    timeout: float | None = None
-    memory_limit: int | None = None
-    release_at: datetime | str | None = Field(default=None, union_mode="left_to_right")
-    deadline: float | None = None
-    constant_work: bool | None = None
-    losses: int | None = None
-
-    @field_validator("score", mode="before")
-    @classmethod
-    def _read_score(cls, given: object) -> object:
-        if isinstance(given, dict):
-            return NoisyCountTable(**given)
-        if isinstance(given, NoisyCountTable) or (isinstance(given, str) and given in SCORE_KINDS):
-            return given
-        kinds = " or ".join(map(repr, SCORE_KINDS))
-        raise ValueError(f"must be {kinds}, or a table with correct, sigma and the hold-out, got {format_value(given)}")
-
-    @field_validator("fallback", mode="before")
-    @classmethod
-    def _read_fallback(cls, given: object) -> object:
-        if given is None or isinstance(given, dict) or (isinstance(given, str) and IMPORT_NAME.fullmatch(given)):
-            return given
-        raise ValueError(f"must be a table of arrays, or a name such as module:function, got {format_value(given)}")
-
-    @field_validator("release_at", mode="before")
-    @classmethod
-    def _read_time(cls, given: object) -> object:
-        if given is None or isinstance(given, str | datetime):
-            return given
-        raise ValueError(f"must be a time with its zone, such as 2030-01-31T23:59:00Z, got {format_value(given)}")
-
-    def score_description(self) -> str:
-        """Return the description of the score in a certificate."""
-        return SCORE_KINDS[self.score] if isinstance(self.score, str) else describe_noisy_count(noise_of_count(self.score.sigma))
-
-
-class ProblemTable(StrictModel):
-    """The text forms that the plan was solved from, with the open parameter written as ``?``."""
-
-    mechanism: Annotated[str, AfterValidator(lambda text: str(read_mechanism(text)))]
-    count: Annotated[str, AfterValidator(lambda text: str(read_count(text)))] | None = None
+    distributions: dict[str, Any]
+    defaults: tuple[dict[str, Any], ...] | None
+    weight: str | float | None
 
 
 class PlanFile(StrictModel):
     """The fields of a plan file."""
 
-    version: Literal[1]
-    mechanism: str
-    count: str | None = None
+    version: Literal[2]
     epsilon: float
     delta: float
+    search: SearchTable
+    train: TrainTable | None = None
     problem: ProblemTable | None = None
     declared: Declared = Declared()
     space: dict[str, Any] | None = None  # read by `privselect tune`
     tune: TuneTable | None = None
 
+    @property
+    def mechanism(self) -> str:
+        """The mechanism of one search trial."""
+        return self.search.mechanism
+
+    @property
+    def count(self) -> str | None:
+        """The law of K; before a final training it has a default."""
+        if self.search.count is None and self.search.visible is None and self.train is not None:
+            return str(default_count())
+        return self.search.count
+
+    @property
+    def visible(self) -> int | None:
+        """The number of trials of a visible search."""
+        return self.search.visible
+
+    @property
+    def subsample(self) -> Fraction | None:
+        """The probability of each record to be in the sample of the search."""
+        return None if self.search.subsample is None else Fraction(self.search.subsample)
+
+    @property
+    def final(self) -> str | None:
+        """The mechanism of the final training."""
+        return None if self.train is None else self.train.mechanism
+
+    @property
+    def transfer(self) -> str:
+        """The rule that turns the winner's candidate into that of the final training."""
+        return SAME if self.train is None else self.train.transfer
+
+    @property
+    def learning_rate(self) -> str | None:
+        """The name of the learning rate for the transfer rule "noise"."""
+        return None if self.train is None else self.train.learning_rate
+
+    @property
+    def final_noise(self) -> float | None:
+        """The factor on the noise of the final training, while both stages are open."""
+        return None if self.train is None else self.train.final_noise
+
+    @property
+    def split(self) -> str | None:
+        """The rule that divides the budget, while both stages are open."""
+        return None if self.train is None else self.train.split
+
+    @property
+    def score_sigma(self) -> float | None:
+        """The noise of a noisy count: the stated one, or that of the discrete_gaussian in the disjoint(...) of a trial."""
+        stated = None if self.tune is None or isinstance(self.tune.score, str) else self.tune.score.sigma
+        mechanism = read_mechanism(self.mechanism)
+        parts = mechanism.parts if isinstance(mechanism, Disjoint) else ()
+        return next((part.sigma for part in parts if isinstance(part, DiscreteGaussian)), None) if stated is None else stated
+
+    def candidates(self) -> Candidates:
+        """Return the entries of ``[space]``. A hyperparameter may be called "defaults" or "weight": its entry is a table."""
+        entries = dict(self.space or {})
+        defaults, weight = entries.get("defaults"), entries.get("weight")
+        if not isinstance(defaults, list):
+            defaults = None
+        if isinstance(weight, dict):
+            weight = None
+        kept = {name: entry for name, entry in entries.items() if entry is not weight and entry is not defaults}
+        return Candidates(kept, None if defaults is None else tuple(defaults), weight)
+
     def terms(self) -> PlanTerms:
         """Return the part of the plan that certificates contain and that the plan's hash covers."""
-        declared = self.declared if self.tune is None else with_score_declaration(self.declared, self.tune.score_description())
-        return PlanTerms(mechanism=self.mechanism, count=self.count, epsilon=self.epsilon, delta=self.delta, declared=declared)
+        return PlanTerms(
+            mechanism=self.mechanism,
+            count=self.count,
+            visible=self.visible,
+            subsample=self.search.subsample,
+            final=self.final,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            declared=self.declared if self.tune is None else with_score_declaration(self.declared, self._score_description()),
+        )
+
+    def _score_description(self) -> str:
+        if self.tune is not None and isinstance(self.tune.score, str):
+            return SCORE_KINDS[self.tune.score]
+        if self.score_sigma is None:
+            raise ParameterError("`sigma` of the score must be given, or be that of a discrete_gaussian(...) in the mechanism, got none")
+        return describe_noisy_count(noise_of_count(self.score_sigma))
+
+    @property
+    def stages(self) -> OpenStages:
+        """Search and final training, possibly with open numbers."""
+        return read_stages(self.mechanism, self.count, self.final, visible=self.visible, subsample=self.subsample)
 
     @property
     def is_open(self) -> bool:
-        """Whether a parameter is still open."""
-        count = None if self.count is None else read_count(self.count)
-        return isinstance(read_mechanism(self.mechanism), OpenSpec) or isinstance(count, OpenSpec)
+        """Whether a number is still open."""
+        return self.stages.is_open
 
     def plan(self) -> Plan:
-        """Solve for the open parameter; without one, check that the plan meets its budget."""
-        if self.is_open:
-            return plan(self.mechanism, self.count, epsilon=self.epsilon, delta=self.delta)
-        problem = None if self.problem is None else (self.problem.mechanism, self.problem.count)
-        return replace(check_plan(self.mechanism, self.count, epsilon=self.epsilon, delta=self.delta), problem=problem)
+        """Solve for the open numbers; without one, check that the plan meets its budget."""
+        # The default law of K is left to the planner, which then says that it is the default.
+        found = plan_or_check(
+            self.mechanism,
+            self.search.count,
+            final=self.final,
+            visible=self.visible,
+            subsample=self.subsample,
+            final_noise=self.final_noise,
+            split=self.split,
+            epsilon=self.epsilon,
+            delta=self.delta,
+        )
+        return found if self.is_open or self.problem is None else replace(found, problem=Problem(**self.problem.model_dump()))
 
 
 def read_plan(path: str | Path) -> PlanFile:
@@ -159,29 +176,36 @@ def read_plan(path: str | Path) -> PlanFile:
         raise ParameterError(f"a plan must be TOML, got {shown} ({error})") from None
     version = fields.get("version", VERSION)
     if type(version) is not int or version != VERSION:
-        later = ": a later privselect has written it" if type(version) is int and version > VERSION else ""
-        raise ParameterError(f"`version` of a plan must be {VERSION}, got {format_value(version)}{later}")
+        known = type(version) is int
+        later = ": a later privselect has written it" if known and version > VERSION else ""
+        earlier = ": move `mechanism` and `count` into a table [search]" if known and version == 1 else ""
+        raise ParameterError(f"`version` of a plan must be {VERSION}, got {format_value(version)}{later}{earlier}")
     return PlanFile(**fields)
 
 
 def plan_file_of(solved: Plan, declared: Declared | None = None, run: PlanFile | None = None) -> PlanFile:
-    """Return the plan file of a solved plan; ``[space]`` and ``[tune]`` are copied from the plan file ``run``."""
+    """Return the plan file of a solved plan; what is run is copied from the plan file ``run``: transfer, ``[space]`` and ``[tune]``."""
+    train = None
+    if solved.final is not None:
+        before = None if run is None else run.train
+        rule = {"transfer": SAME} if before is None else {"transfer": before.transfer, "learning_rate": before.learning_rate}
+        train = TrainTable(mechanism=str(solved.final), **rule)
     return PlanFile(
-        version=1,
-        mechanism=str(solved.mechanism),
-        count=None if solved.count is None else str(solved.count),
+        version=2,
         epsilon=solved.epsilon,
         delta=solved.delta,
-        problem=None if solved.problem is None else ProblemTable(mechanism=solved.problem[0], count=solved.problem[1]),
+        search=SearchTable(
+            mechanism=str(solved.mechanism),
+            count=None if solved.count is None else str(solved.count),
+            visible=solved.visible,
+            subsample=None if solved.subsample is None else str(solved.subsample),
+        ),
+        train=train,
+        problem=None if solved.problem is None else ProblemTable(**asdict(solved.problem)),
         declared=Declared() if declared is None else declared,
         space=None if run is None else run.space,
         tune=None if run is None else run.tune,
     )
-
-
-def plan_text(file: PlanFile) -> str:
-    """Return the plan file as commented TOML."""
-    return "\n".join(_lines(file)) + "\n"
 
 
 def write_plan(solved: Plan, path: str | Path, declared: Declared | None = None, run: PlanFile | None = None) -> None:
@@ -191,45 +215,3 @@ def write_plan(solved: Plan, path: str | Path, declared: Declared | None = None,
         atomic_write(file, plan_text(plan_file_of(solved, declared, run)).encode("utf-8"))
     except OSError as error:
         raise write_error("out", file, error) from None
-
-
-def _lines(file: PlanFile) -> Iterator[str]:
-    yield "# A plan of privselect: read it with `privselect plan`, certify it with `privselect certify`."
-    yield f"version = {file.version}"
-    yield from _entries(file.model_dump(exclude={"version", "problem", "declared", "space", "tune"}))
-    if file.problem is not None:
-        yield from ("", "[problem]  # what the plan was solved from; ? is the open parameter", *_entries(file.problem.model_dump()))
-    declared = list(_entries(file.declared.model_dump()))
-    yield from ("", "[declared]  # stated by the user; without the first three a certificate is a draft")
-    yield from declared
-    for name, example in _EXAMPLES.items():
-        if not any(line.startswith(f"{name} = ") for line in declared):
-            yield f"# {name} = {example}"
-    if file.space is not None:
-        yield from ("", "[space]  # the distribution of candidates", *_entries(file.space))
-    if file.tune is not None:
-        yield from ("", "[tune]  # the run of `privselect tune`", *_entries(file.tune.model_dump(exclude_none=True)))
-
-
-def _entries(fields: dict[str, Any]) -> Iterator[str]:
-    for name, value in fields.items():
-        if value is not None and value != ():
-            yield f"{_key(name)} = {_toml(value)}"
-
-
-def _key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _toml(name)
-
-
-def _toml(value: object) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, dict):
-        return "{ " + ", ".join(f"{_key(name)} = {_toml(entry)}" for name, entry in value.items()) + " }"
-    if isinstance(value, date | time):  # a datetime is a date
-        return value.isoformat()
-    if isinstance(value, tuple | list):
-        return "[" + ", ".join(map(_toml, value)) + "]"
-    if isinstance(value, int | float):
-        return repr(value)
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # TOML strings are JSON strings without a raw DEL

@@ -13,7 +13,7 @@ from privselect.errors import ParameterError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from privselect.planning.open_problem import SearchRange
+    from privselect.planning.search_range import SearchRange
 
 _LONGEST_STEP = math.log(8.0)  # of a step outside the bracket: with far less noise than needed the bound is slow to compute
 _STEPS = 80

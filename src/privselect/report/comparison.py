@@ -5,22 +5,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from privselect._util.plotting import BOUND_STYLES
-from privselect.certificates.certify import base_interval, full_composition, other_bounds
+from privselect.certificates.certify import final_alone, full_composition, other_bounds, trial_alone
 from privselect.interval import Interval
 from privselect.report.charts import Bar, BarChart
 from privselect.report.number_format import format_upper, join_words, ratio_down
 from privselect.selection.compare import MEANINGS
 
 if TYPE_CHECKING:
+    from privselect.certificates.model import BoundValue, PlanTerms
     from privselect.selection.compare import Comparison
 
 # In the order of the page: from one trial alone to the release of all trials.
-_LABELS = {"base": "", "exact": "", "pointwise": "pointwise"} | {name: label for name, (label, _) in BOUND_STYLES.items()}
-_BAR_KINDS = {"exact": "exact", "base": "alone", "composition": "other"}
+_LABELS = {"base": "", "final": "final training alone", "exact": "", "pointwise": "pointwise"}
+_LABELS |= {name: label for name, (label, _) in BOUND_STYLES.items()}
+_BAR_KINDS = {"exact": "exact", "base": "alone", "final": "alone", "composition": "other"}
 _SOURCES = {"paper": "the paper\u2019s privacy profiles", "renyi": "R\u00e9nyi divergences", "liu_talwar": "Liu and Talwar\u2019s bound"}
 
 
-def comparison_values(comparison: Comparison) -> dict[str, Any] | None:
+def comparison_values(plan: PlanTerms, comparison: Comparison) -> dict[str, Any] | None:
     """Return the values of the section that compares bounds, for one run, or None if there is no law of K.
 
     The numbers are those of ``comparison``. Verification only checks that the bounds in a certificate are not too small.
@@ -28,15 +30,19 @@ def comparison_values(comparison: Comparison) -> dict[str, Any] | None:
     bounds, composition, exact = other_bounds(comparison), full_composition(comparison), comparison.bounds["exact"]
     if bounds is None or composition is None or not isinstance(exact, Interval):
         return None
-    epsilon = float(exact.upper)
-    values = {"base": base_interval(comparison).upper, "exact": epsilon, **dict(bounds), "composition": composition.epsilon}
+    epsilon, final = float(exact.upper), final_alone(plan)
+    values: dict[str, BoundValue] = {"base": trial_alone(plan).upper, "exact": epsilon, **dict(bounds), "composition": composition.epsilon}
+    if final is not None:
+        values["final"] = final.upper
+    labels = {name: label for name, label in _LABELS.items() if name in values}
     ratios = {name: _ratio(value, epsilon) for name, value in values.items()}
     bars = tuple(
         Bar(label, value, format_upper(value), _BAR_KINDS.get(name, "bound"))
-        for name, label in _LABELS.items()
-        if name in BOUND_STYLES and isinstance(value := values[name], float)  # without pointwise, which is close to exact
+        for name, label in labels.items()
+        if name != "pointwise" and isinstance(value := values[name], float)  # pointwise is too close to exact to be seen
     )
-    meanings = {**MEANINGS, "base": "no selection", "composition": f"{MEANINGS['composition']} ({composition.runs:,} of them)"}
+    meanings = {**MEANINGS, "base": "no selection", "final": "no search"}
+    meanings["composition"] = f"{MEANINGS['composition']} ({composition.runs:,} of them{'' if final is None else ', and the training'})"
     earlier = [f"{ratios[name]} by {source}" for name, source in _SOURCES.items() if ratios[name]]
     return {
         "exact": epsilon,
@@ -50,7 +56,7 @@ def comparison_values(comparison: Comparison) -> dict[str, Any] | None:
             bars,
         ),
         "rows": [
-            {"label": label, "meaning": meanings[name], "epsilon": values[name], "ratio": ratios[name]} for name, label in _LABELS.items()
+            {"label": label, "meaning": meanings[name], "epsilon": values[name], "ratio": ratios[name]} for name, label in labels.items()
         ],
     }
 

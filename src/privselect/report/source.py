@@ -13,7 +13,7 @@ from privselect.certificates.certificate import LARGEST_CERTIFICATE, read_bytes
 from privselect.errors import CertificateError, ParameterError
 from privselect.tuning.release import CERTIFICATE, RELEASE
 
-_RELEASE_VERSION = 1
+_RELEASE_VERSION = 2
 _LARGEST_SCORE = 1e308  # an integer of JSON may exceed every float
 
 
@@ -39,6 +39,7 @@ class ReleasedValues:
     candidate: dict[str, Any] | None
     score: float | None
     artifact: str | None
+    trained_with: dict[str, Any] | None = None
 
 
 def find_source(source: str | Path) -> ReportSource:
@@ -63,10 +64,10 @@ def read_release(file: Path, certificate_hash: str) -> ReleasedValues:
     named = content.get("certificate")
     if named != certificate_hash:
         raise ParameterError(f"{RELEASE} must name the certificate next to it, {certificate_hash}, got {format_value(named)}")
-    candidate, score, artifact = (content.get(name) for name in ("candidate", "score", "artifact"))
-    if not (isinstance(candidate, dict | None) and _is_score(score) and _is_file_name(artifact)):
-        raise ParameterError(f"{RELEASE} must contain a candidate, a score and a file name, or null, got {format_value(content)}")
-    return ReleasedValues(candidate, score, artifact)
+    candidate, score, artifact, trained_with = (content.get(name) for name in ("candidate", "score", "artifact", "trained_with"))
+    if not (isinstance(candidate, dict | None) and isinstance(trained_with, dict | None) and _is_score(score) and _is_file_name(artifact)):
+        raise ParameterError(f"{RELEASE} must contain candidates, a score and a file name, or null, got {format_value(content)}")
+    return ReleasedValues(candidate, score, artifact, trained_with)
 
 
 def _is_score(value: object) -> bool:

@@ -7,9 +7,10 @@ import shlex
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from privselect.certificates.certify import base_interval
+from privselect.certificates.assumptions import contains_selection, part_assumptions, stage_assumptions
+from privselect.certificates.certify import epsilon_interval, final_alone, trial_alone
 from privselect.certificates.profile import fit_gdp, gdp_covers
-from privselect.certificates.statement import assumptions, contains_selection
+from privselect.certificates.statement import claim_mark
 from privselect.counts import Fixed
 from privselect.mechanisms.neighbours import ADD_REMOVE, ANY, REPLACE_ONE
 from privselect.planning.plan_result import QUANTILES, TOP_FRACTIONS, success_probability
@@ -17,18 +18,15 @@ from privselect.report.attack_bounds import max_detection_rate, max_guess_probab
 from privselect.report.charts import CurveChart, survival_steps
 from privselect.report.comparison import comparison_values
 from privselect.report.number_format import format_interval, format_upper, join_words, percent_down, percent_up
-from privselect.selection import Selection
 from privselect.text_forms import write_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from privselect.certificates.certificate import Certificate
-    from privselect.certificates.model import ApproximateGDP, ProfilePoint
+    from privselect.certificates.model import ApproximateGDP, EpsilonInterval, PlanTerms, ProfilePoint
     from privselect.certificates.verify import VerificationResult
-    from privselect.counts import Count
     from privselect.report.source import ReleasedValues
-    from privselect.selection.compare import Comparison
 
 _FALSE_ALARM_RATES = (0.01, 0.05)
 _WEAK_GUESS = 0.95  # a guess this often right means almost no protection; a blind guess is right half the time
@@ -82,12 +80,11 @@ def template_values(
     return {
         **values,
         **_plan_values(certificate),
+        **_stage_values(certificate),
         **_origin_values(certificate, result),
-        **_epsilon_values(certificate, result, comparison),
-        "law": None
-        if certificate.plan.count is None or comparison.count is None
-        else _law_values(certificate.plan.count, comparison.count),
-        "comparison": comparison_values(comparison),
+        **_epsilon_values(certificate, result),
+        "law": None if certificate.plan.count is None else _law_values(certificate.plan),
+        "comparison": comparison_values(certificate.plan, comparison),
         "key_expected": key is not None,
         "release": release,
     }
@@ -106,14 +103,12 @@ def _commands(name: str, *, signed: bool) -> Iterator[str]:
 
 def _plan_values(certificate: Certificate) -> dict[str, Any]:
     """Return what the certificate says about the plan and the release."""
-    plan, declared, selection = certificate.plan, certificate.plan.declared, certificate.plan.whole
-    count = selection.count if isinstance(selection, Selection) else None
+    plan, declared = certificate.plan, certificate.plan.declared
     return {
         "mechanism": plan.mechanism,
-        "fixed_trials": count.k if isinstance(count, Fixed) else None,
-        "random_trials": count is not None,
-        "selects": contains_selection(selection),
-        "mechanism_assumptions": list(assumptions(selection)),
+        "scores": plan.visible is not None or contains_selection(plan.whole),
+        "stage_assumptions": list(stage_assumptions(plan)),
+        "mechanism_assumptions": list(part_assumptions(plan)),
         "unit": declared.unit,
         "trust_model": declared.trust_model,
         "records_public": declared.records_public,
@@ -127,17 +122,42 @@ def _plan_values(certificate: Certificate) -> dict[str, Any]:
     }
 
 
+def _stage_values(certificate: Certificate) -> dict[str, Any]:
+    """Return what is known about the search and the final training, and what each of them costs alone."""
+    plan = certificate.plan
+    count = None if plan.selection is None else plan.selection.count
+    searches = plan.count is not None or plan.visible is not None
+    return {
+        "searches": searches,
+        "visible": plan.visible,
+        "subsample": plan.subsample,
+        "final": plan.final,
+        "fixed_trials": count.k if isinstance(count, Fixed) else None,
+        "random_trials": count is not None,
+        "one_trial": _interval_text(trial_alone(plan)) if searches else "",
+        "search_alone": _interval_text(epsilon_interval(plan.search, plan.delta)) if plan.final is not None else "",
+        "final_alone": "" if (alone := final_alone(plan)) is None else _interval_text(alone),
+    }
+
+
+def _interval_text(interval: EpsilonInterval) -> str:
+    return format_interval(interval.lower, interval.upper)
+
+
 def _origin_values(certificate: Certificate, result: VerificationResult) -> dict[str, Any]:
     """Return how the certificate came about, and what protects it."""
     run, signature = certificate.run, certificate.signature
-    insecure = run is not None and run.insecure
+    insecure, claimed = run is not None and run.insecure, claim_mark(certificate.plan, run)
     return {
         "run": run is not None,
         "runs": 1 if run is None else run.runs,
         "randomness": None if run is None else run.randomness,
         "insecure": insecure,
         "notes": () if run is None else run.notes,
-        "warnings": ["insecure"] * insecure + ["draft"] * bool(certificate.plan.declared.missing),
+        "claimed": claimed,
+        "warnings": ["insecure"] * insecure
+        + ["mechanism claimed by the user"] * (claimed is not None)
+        + ["draft"] * bool(certificate.plan.declared.missing),
         "signed_by": result.signed_by,
         "unprotected": result.unprotected,
         "statement": certificate.statement,
@@ -152,7 +172,7 @@ def _origin_values(certificate: Certificate, result: VerificationResult) -> dict
     }
 
 
-def _epsilon_values(certificate: Certificate, result: VerificationResult, comparison: Comparison) -> dict[str, Any]:
+def _epsilon_values(certificate: Certificate, result: VerificationResult) -> dict[str, Any]:
     """Return the numbers of the claim, as they were proved during verification.
 
     The certificate may claim slightly less than is proved here, because versions round differently.
@@ -161,7 +181,7 @@ def _epsilon_values(certificate: Certificate, result: VerificationResult, compar
     if proved is None:
         raise ValueError("a certificate that holds needs a proved total, got none")
     lower, upper = None if proved.lower is None else float(proved.lower), float(proved.upper)
-    point, base = f"({format_upper(upper)}, {write_value(delta)})", base_interval(comparison)
+    point = f"({format_upper(upper)}, {write_value(delta)})"
     return {
         "claim": f"{point}-differential privacy",
         "epsilon": upper,
@@ -175,7 +195,6 @@ def _epsilon_values(certificate: Certificate, result: VerificationResult, compar
             "delta": certificate.plan.delta,
             "used": _used_share(upper, certificate.plan.epsilon),
         },
-        "one_trial": format_interval(base.lower, base.upper),
         "attack": _attack_values(curve, certificate.neighbours),
         "profile_chart": _profile_chart(curve, (upper, delta, point)),
     }
@@ -221,8 +240,11 @@ def _profile_chart(curve: Sequence[ProfilePoint], marker: tuple[float, float, st
     )
 
 
-def _law_values(text: str, count: Count) -> dict[str, Any]:
+def _law_values(plan: PlanTerms) -> dict[str, Any]:
     """Return what is public about the law of K: its text form, a chart and a table."""
+    if plan.selection is None:
+        raise ValueError(f"a law of K needs a secret search, got {plan.count} without one")
+    count = plan.selection.count
     chart = CurveChart(
         "law",
         "the law of K",
@@ -240,4 +262,4 @@ def _law_values(text: str, count: Count) -> dict[str, Any]:
     for top in TOP_FRACTIONS:
         probability = min(success_probability(count, top) + _QUADRATURE_ERROR, 1.0)
         rows.append((f"probability of a trial among the best {top:.0%} of candidates", percent_down(probability)))
-    return {"text": text, "chart": chart, "rows": rows}
+    return {"text": plan.count, "chart": chart, "rows": rows}
