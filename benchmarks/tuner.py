@@ -11,11 +11,12 @@ from statistics import median
 from lines import Line, seconds
 from memory import peak_of
 
+from privselect.tuning.distributions import Uniform
 from privselect.tuning.executors import Serial
 from privselect.tuning.executors.processes import Processes
 from privselect.tuning.ledger import Ledger, RunRecord
 from privselect.tuning.runner import RunDraws, Runner, RunnerOptions
-from privselect.tuning.space import Space, Uniform
+from privselect.tuning.space import Space
 from privselect.tuning.trial import TrialSetup
 
 TRIALS = 10_000

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 import privselect as ps
-from privselect.audit.audited_run import OPTIONS, SPACE, make_job, measure, released_piece, run_correctly
-from privselect.audit.broken_runners import FAULTS, DrawnWithoutReplacement, run_with_resumes
+from privselect.audit.audited_run import OPTIONS, SPACE, make_job, measure, run_correctly, run_once
+from privselect.audit.broken_runners import FAULTS, DrawnWithoutReplacement, run_reusing_noise, run_with_resumes
 from privselect.audit.independence_test import count_option_pairs
+from privselect.audit.two_stage_case import TWO_STAGE_CASES, two_stage_worst_case
 from privselect.audit.worst_case import CASES, DATA_SETS, worst_case
-from privselect.tuning.randomness import draw_trial_count
+from privselect.tuning.randomness import derive_key, draw_trial_count
 from privselect.tuning.runner import RunDraws
 
 MILLION = 1_000_000
@@ -32,8 +33,8 @@ def test_a_selection_releases_the_best_of_its_trials_with_or_without_resumes(cas
     for _ in range(100):
         secret = draw_secret()
         expected = best_piece(job, secret)
-        assert released_piece(job, run_correctly, secret) == expected
-        assert released_piece(job, run_with_resumes, secret) == expected
+        assert run_once(job, run_correctly, secret) == expected
+        assert run_once(job, run_with_resumes, secret) == expected
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -94,3 +95,46 @@ def test_candidates_without_replacement_are_rejected(draw_secret):
     assert effect == pytest.approx(found.runs / 3.0)
     assert effect > 5.0 * np.sqrt(2.0 * (size**2 - 1))
     assert found.statistic >= effect
+
+
+# -- both stages ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", TWO_STAGE_CASES, ids=str)
+@pytest.mark.parametrize("data", DATA_SETS)
+def test_both_stages_release_the_winner_and_an_independent_final_training(case, data, draw_secret):
+    job = make_job(two_stage_worst_case(case), data)
+    for _ in range(50):
+        secret = draw_secret()
+        drawn = RunDraws(secret, draw_trial_count(job.count, secret), SPACE)
+        scores = [job.work.run(drawn.candidate(slot), drawn.seed(slot)).score for slot in range(drawn.trials)]
+        final = int.from_bytes(job.final.run(drawn.unused_candidate(), derive_key(secret, "final")).artifact, "big")
+        expected = (int(-max(scores)), final) if scores else None
+        assert run_once(job, run_correctly, secret) == expected
+        assert run_once(job, run_with_resumes, secret) == expected
+
+
+@pytest.mark.parametrize("case", TWO_STAGE_CASES, ids=str)
+def test_both_stages_leak_what_is_predicted(case, draw_secret):
+    assert measure(case, 1000, draw_secret=draw_secret).passed
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("case", TWO_STAGE_CASES, ids=str)
+def test_both_stages_leak_what_is_predicted_in_100_000_runs(case, campaign, draw_secret):
+    assert measure(case, campaign(100_000) // 2, draw_secret=draw_secret).passed
+
+
+@pytest.mark.parametrize("case", TWO_STAGE_CASES, ids=str)
+def test_a_final_training_that_reuses_the_noise_of_the_search_leaks_more_than_is_certified(case):
+    certified = ps.search_then_train(case.search.parse_mechanism(), case.search.parse_count(), case.parse_final()).delta_at(case.epsilon)
+    assert two_stage_worst_case(case).leak_of_reused_noise() > 1.3 * certified.upper
+
+
+@pytest.mark.slow
+def test_a_final_training_that_reuses_the_noise_of_the_search_is_rejected(draw_secret):
+    case = TWO_STAGE_CASES[-1]
+    measured = measure(case, N, run_reusing_noise, draw_secret)
+    assert not measured.passed
+    low, high = two_stage_worst_case(case).predict_reused_noise().interval(N)
+    assert low <= measured.delta <= high

@@ -11,7 +11,8 @@ from scipy.stats import binom
 import privselect as ps
 from privselect.audit.broken_runners import FAULTS
 from privselect.audit.prediction import BITS, FALSE_ALARM, Prediction, count_probabilities, release_probabilities
-from privselect.audit.report import MIN_SELECTIONS
+from privselect.audit.report import ALL_CASES, MIN_SELECTIONS
+from privselect.audit.two_stage_case import TWO_STAGE_CASES, TwoStageCase, two_stage_worst_case
 from privselect.audit.worst_case import CASES, DATA_SETS, LARGE_K_CASE, AuditCase, worst_case
 from privselect.errors import ParameterError
 from privselect.selection.exact.engine import ExactLower
@@ -117,7 +118,7 @@ def test_release_probabilities_by_brute_force():
 def test_the_false_alarm_probability_is_0_1_percent(case):
     """Check the minimum number of selections as well."""
     prediction = worst_case(case).predict()
-    assert 1000 * 2 * len(CASES) == MIN_SELECTIONS
+    assert 1000 * 2 * len(ALL_CASES) == MIN_SELECTIONS
     assert prediction.false_alarm(1000) == pytest.approx(FALSE_ALARM, rel=0.1)
     assert prediction.false_alarm(10_000) == pytest.approx(FALSE_ALARM, rel=0.01)
 
@@ -143,3 +144,47 @@ def test_the_law_of_k_under_each_fault_by_brute_force():
         done = next(done for done, k in enumerate(draws) if k <= done)
         redrawn[done] += math.prod(count[k] for k in draws)
     np.testing.assert_allclose(FAULTS["redrawn"].transform(count, "X"), redrawn, atol=1e-15)
+
+
+# -- both stages ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", TWO_STAGE_CASES, ids=str)
+def test_the_prediction_of_both_stages_is_between_the_bounds(case):
+    exact = ps.search_then_train(case.search.parse_mechanism(), case.search.parse_count(), case.parse_final()).delta_at(case.epsilon)
+    predicted = two_stage_worst_case(case).predict()
+    assert exact.lower <= predicted.delta <= exact.upper
+    assert predicted.delta > 0.05
+    assert predicted.false_alarm(1000) == pytest.approx(FALSE_ALARM, rel=0.15)
+
+
+@pytest.mark.parametrize("case", TWO_STAGE_CASES, ids=str)
+def test_masses_of_both_stages_sum_to_1(case):
+    worst = two_stage_worst_case(case)
+    for data in DATA_SETS:
+        assert worst.final_masses[data][-1] == 2**BITS
+        assert all(before <= after for before, after in itertools.pairwise(worst.final_masses[data]))
+
+
+def test_the_fallback_is_never_counted():
+    assert not any(two_stage_worst_case(case).is_counted(None) for case in TWO_STAGE_CASES)
+
+
+def test_two_stages_that_leak_nothing_are_refused():
+    with pytest.raises(ParameterError, match="must have a lower bound on delta above 0 at its epsilon"):
+        two_stage_worst_case(TwoStageCase(CASES[2], "pure(epsilon=0.5)", 9.0))
+
+
+def test_reused_noise_by_brute_force():
+    """Enumerate the winner's bits on a coarse grid: given its piece they are uniform on it."""
+    worst = two_stage_worst_case(TWO_STAGE_CASES[0])
+    pieces = release_probabilities(worst.search.cumulative_masses["X"], count_probabilities(worst.search.case.parse_count()))
+    cells = np.linspace(0.0, 2.0**BITS, 200_001)[:-1] + 2**BITS / 400_000
+    first, second = (
+        np.searchsorted(np.array(ends, dtype=float), cells, side="right")
+        for ends in (worst.search.cumulative_masses["X"], worst.final_masses["X"])
+    )
+    joint = np.zeros((len(pieces), len(worst.final_masses["X"])))
+    np.add.at(joint, (first, second), 1.0)
+    joint *= (pieces / np.maximum(joint.sum(axis=1), 1.0))[:, None]
+    assert joint[worst.counted].sum() == pytest.approx(worst.predict_reused_noise().on_x, abs=2e-3)

@@ -16,8 +16,10 @@ def template():
 def quick(monkeypatch, template):
     """Certificates at once: their numbers are those of another plan, which matters to no test that asks for this."""
 
-    def certify(mechanism, count, *, delta, epsilon, declared, run):
-        promise = PlanTerms(mechanism=str(mechanism), count=str(count), epsilon=epsilon or 2.0, delta=delta, declared=declared)
+    def certify(mechanism, count, *, final, visible, subsample, delta, epsilon, declared, run):
+        texts = {name: None if value is None else str(value) for name, value in (("final", final), ("subsample", subsample))}
+        texts |= {"count": None if count is None else str(count), "visible": visible}
+        promise = PlanTerms(mechanism=str(mechanism), epsilon=epsilon or 2.0, delta=delta, declared=declared, **texts)
         certificate = template.model_copy(update={"plan": promise, "run": run})
         return certificate.model_copy(update={"hash": certificate.digest()})
 

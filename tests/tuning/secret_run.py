@@ -1,4 +1,7 @@
-"""A run of the tuner for the tests of secrecy, as a script of a user's: ``secret_run.py kind folder seed``."""
+"""A run of the tuner for the tests of secrecy, as a script of a user's: ``secret_run.py kind folder seed``.
+
+A kind that ends in "stages" has a final training after its search.
+"""
 
 import ctypes
 import dataclasses
@@ -57,6 +60,7 @@ def chatter(secret):
 
 def main():
     kind, folder, seed = sys.argv[1:]
+    kind, _, stages = kind.partition(" ")
     logging.basicConfig(stream=sys.stderr, level=logging.DEBUG)
     print("begins", flush=True)  # noqa: T201
     release = ps.tune(
@@ -65,6 +69,7 @@ def main():
         data=np.arange(5.0) + 4711,
         mechanism=ps.Gaussian(sigma=4),
         count=ps.Geometric(mean={"same": 30, "canaries": 300}[kind]),
+        final=ps.Gaussian(sigma=5) if stages else None,
         score="public",
         delta=1e-6,
         export="arrays",

@@ -131,8 +131,7 @@ def test_data_that_reads_a_mask_as_places_is_refused():
 def test_columns_of_any_kind_are_split_alike():
     score = NoisyCount(right, sigma=4, fraction=0.5, ids="ids")
     data = {"ids": tuple(range(100)), "x": csr_array(np.eye(100)), "y": list(range(100)), "z": np.arange(100)}
-    trained, measured = score.split(data, bytes(32))
-    held = measured.holdout
+    trained, held = score.split(data, bytes(32))
     assert sorted([*trained["ids"], *held["ids"]]) == list(range(100))
     for part in (trained, held):
         assert list(part["ids"]) == part["y"] == part["z"].tolist() == part["x"].toarray().argmax(axis=1).tolist()

@@ -10,11 +10,13 @@ import pytest
 
 import privselect as ps
 from privselect.errors import AbortedError, LedgerError, ParameterError
+from privselect.tuning.distributions import Choice, Integer, LogUniform, Uniform
 from privselect.tuning.dry_run import dry_run
 from privselect.tuning.executors import Serial
 from privselect.tuning.plan_violation import PlanViolation, ViolationResult, recorded_violations
 from privselect.tuning.randomness import Stream
-from privselect.tuning.space import Choice, DefineByRunSpace, Integer, LogUniform, Space, Suggest, Uniform
+from privselect.tuning.space import DefineByRunSpace, Space
+from privselect.tuning.suggest import Suggest
 from privselect.tuning.trial import TrialSetup, pack_trial, run_trial, unpack_trial
 from privselect.tuning.tune import configure_run
 
@@ -96,7 +98,7 @@ def test_a_fallback_has_no_candidate():
 def test_a_worker_learns_a_stream_that_tells_nothing_else():
     candidate = DefineByRunSpace("s").draw(Stream(bytes(32)))
     assert candidate == {"stream": bytes(32).hex()}
-    suggest = Suggest(Stream(bytes.fromhex(candidate["stream"])), any_name=True)
+    suggest = Suggest.of_candidate(candidate)
     assert suggest.draw("depth", LAWS["depth"]) == Space({"depth": LAWS["depth"]}).draw(Stream(bytes(32)))["depth"]
     assert unpack_trial(pack_trial(suggest, b"rest")) == (suggest.drawn, {"depth": {"integer": [1, 9]}}, b"rest")
     assert repr(unpack_trial(pack_trial(suggest, b""))) == "PackedTrial(...)"

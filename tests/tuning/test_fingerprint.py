@@ -187,6 +187,17 @@ def test_an_objective_may_hold_a_function_that_calls_itself():
     assert fingerprint(objective_content(held), KEY) == fingerprint(objective_content(held), KEY)
 
 
+@dataclasses.dataclass(frozen=True)
+class Derived(Frozen):
+    def __call__(self, *given):
+        return super().__call__(*given)
+
+
+def test_an_objective_may_call_its_base_class():
+    contents = [fingerprint(objective_content(Derived(noise)), KEY) for noise in (1.0, 1.0, 2.0)]
+    assert contents[0] == contents[1] != contents[2]
+
+
 def test_what_an_objective_counts_or_keeps_is_not_part_of_it():
     counts = Counting()
     before = fingerprint(objective_content(counts), KEY)

@@ -1,7 +1,8 @@
 """SIGKILL at any moment: a run that is taken up again releases what it would have released, and nothing before that.
 
 Each run is made by a child of tuned_run.py with one fixed secret. It is killed again and again, at random moments and at lines of the
-code where a run begins, records, releases and destroys its secrets, until one child comes to its end.
+code where a run begins, records, releases and destroys its secrets, until one child comes to its end. Runs are of one stage, a search,
+or of two: a final training follows.
 """
 
 import contextlib
@@ -20,7 +21,7 @@ import pytest
 
 import privselect as ps
 from privselect.tuning.randomness import Randomness, derive_key
-from privselect.tuning.runner import RunDraws
+from privselect.tuning.runner import FinalDraw, RunDraws
 from privselect.tuning.space import Space
 
 SCRIPT = Path(__file__).with_name("tuned_run.py")
@@ -32,6 +33,7 @@ AIMED = {
     "begin": 40,
     "set_fingerprint": 15,
     "record_trial": 700,
+    "stages": 3000,
     "release": 90,
     "write_release": 60,
     "destroy_secrets": 70,
@@ -44,6 +46,9 @@ ORPHAN = re.compile(
     r"(EOFError: Ran out of input|_pickle\.UnpicklingError: pickle data was truncated)\n\n\n-{80}\n"
 )
 EXECUTORS = ["serial", "processes"]
+STAGES = pytest.mark.parametrize("stages", [False, True], ids=["search", "two stages"])
+TRIALS = 35  # K, by the secret of these runs
+FINAL = ("final", 0)
 
 
 class Conductor:
@@ -56,8 +61,8 @@ class Conductor:
         )
         assert self.process.stdout.readline() == "ready\n"
 
-    def child(self, folder, executor, **when):
-        self.process.stdin.write(json.dumps({"folder": str(folder), "executor": executor, **when}) + "\n")
+    def child(self, folder, executor, *, stages, **when):
+        self.process.stdin.write(json.dumps({"folder": str(folder), "executor": executor, "stages": stages, **when}) + "\n")
         self.process.stdin.flush()
         return json.loads(self.process.stdout.readline())
 
@@ -75,12 +80,17 @@ def conductor():
 
 @pytest.fixture(scope="module")
 def uninterrupted(conductor, tmp_path_factory):
-    """What a run releases that nobody kills, and how long it takes."""
-    folder = tmp_path_factory.mktemp("uninterrupted")
-    answer = conductor.child(folder, "serial")
-    assert answer["code"] == 0, (folder / "refused").read_text()
-    assert lines_of(folder / "draws") == [str(len(lines_of(folder / "calls")))] == ["35"]
-    return tree_of(folder / "released"), answer["seconds"]
+    """What a run of one stage, and one of two, releases that nobody kills, and how long it takes."""
+    found = {}
+    for stages in (False, True):
+        folder = tmp_path_factory.mktemp("uninterrupted")
+        answer = conductor.child(folder, "serial", stages=stages)
+        assert answer["code"] == 0, (folder / "refused").read_text()
+        assert lines_of(folder / "draws") == [str(TRIALS)]
+        assert len(lines_of(folder / "calls")) == TRIALS + stages
+        found[stages] = tree_of(folder / "released"), answer["seconds"]
+    assert found[False][0] != found[True][0]
+    return found
 
 
 def lines_of(path):
@@ -107,7 +117,7 @@ def look(folder, spare):
         try:
             if connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
                 secret, trials, released = connection.execute("SELECT secret, trials, released FROM run").fetchone()
-                return secret, trials, bool(released), {slot for (slot,) in connection.execute("SELECT slot FROM done")}
+                return secret, trials, bool(released), set(connection.execute("SELECT stage, slot FROM done"))
         finally:
             connection.close()
     return None
@@ -116,8 +126,8 @@ def look(folder, spare):
 class Watched:
     """One run through its kills: what must hold after each of them is checked there and then."""
 
-    def __init__(self, conductor, executor, folder, expected):
-        self.conductor, self.executor, self.folder, self.expected = conductor, executor, folder, expected
+    def __init__(self, conductor, executor, folder, expected, *, stages):
+        self.conductor, self.executor, self.folder, self.expected, self.stages = conductor, executor, folder, expected, stages
         folder.mkdir()
         self.kills = 0
         self.known = None  # secret and K, once they are committed
@@ -126,7 +136,7 @@ class Watched:
 
     def child(self, **when):
         calls, draws = len(lines_of(self.folder / "calls")), len(lines_of(self.folder / "draws"))
-        answer = self.conductor.child(self.folder, self.executor, **when)
+        answer = self.conductor.child(self.folder, self.executor, stages=self.stages, **when)
         assert answer["code"] in {0, -9}, (self.folder / "refused").read_text()
         self.kills += answer["code"] == -9
         self.ended = answer["code"] == 0
@@ -138,8 +148,10 @@ class Watched:
         assert drawn <= (self.known is None)
         if self.known is not None:
             # Trials that were done when this child began are not run again.
-            seeds = RunDraws(self.known[0], self.known[1], Space({"unused": ps.Integer(0, 1)})).seed
-            ids = {f"{Randomness(derive_key(seeds(slot), 'objective')).integer(128):032x}": slot for slot in range(self.known[1])}
+            secret, trials = self.known
+            draws = RunDraws(secret, trials, Space({"unused": ps.Integer(0, 1)}))
+            seeds = {("search", slot): draws.seed(slot) for slot in range(trials)} | {FINAL: FinalDraw(secret, {}).seed(0)}
+            ids = {f"{Randomness(derive_key(seed, 'objective')).integer(128):032x}": slot for slot, seed in seeds.items()}
             assert {ids[trial] for trial in called}.isdisjoint(self.done)
         assert max(Counter(called).values(), default=1) <= 1 + (self.executor != "serial")  # a lost worker's trials are run again
         out = self.folder / "released"
@@ -156,7 +168,9 @@ class Watched:
             self.ended = True  # also where the kill came between that and the end of the process
             return
         assert (secret, trials) == (self.known or (secret, trials))
-        assert self.done <= done <= set(range(trials))
+        search = {("search", slot) for slot in range(trials)}
+        assert self.done <= done <= search | ({FINAL} if self.stages else set())
+        assert FINAL not in done or search <= done  # the training begins when the search has ended
         self.known, self.done = (secret, trials), done
 
     def finish(self):
@@ -167,7 +181,7 @@ class Watched:
         assert names <= {"calls", "draws", "released", LEDGERS}  # no part of a file
         assert len(list((self.folder / LEDGERS).iterdir())) == 1  # nor a journal
         # A run that is over is over.
-        assert self.conductor.child(self.folder, self.executor)["code"] == 3
+        assert self.conductor.child(self.folder, self.executor, stages=self.stages)["code"] == 3
         assert "was already run and released" in (self.folder / "refused").read_text()
         assert tree_of(self.folder / "released") == self.expected
 
@@ -180,13 +194,13 @@ def moment(rng, seconds):
     return {"within": aim, "line": rng.randrange(AIMED[aim])}
 
 
-def killed_often(conductor, uninterrupted, executor, folder, rng, kills):
+def killed_often(conductor, uninterrupted, executor, folder, rng, kills, *, stages):
     """Runs, each killed several times and then left to end, until there were so many kills; how many runs there were."""
-    expected, seconds = uninterrupted
+    expected, seconds = uninterrupted[stages]
     runs = total = 0
     while total < kills:
         runs += 1
-        run = Watched(conductor, executor, folder / str(runs), expected)
+        run = Watched(conductor, executor, folder / str(runs), expected, stages=stages)
         for _ in range(rng.randint(1, MOST_KILLS_OF_A_RUN)):
             if run.ended or total + run.kills >= kills:
                 break
@@ -199,10 +213,11 @@ def killed_often(conductor, uninterrupted, executor, folder, rng, kills):
     return runs
 
 
+@STAGES
 @pytest.mark.parametrize("executor", EXECUTORS)
-def test_a_run_that_is_killed_three_times_releases_the_same(conductor, uninterrupted, executor, tmp_path):
-    expected, seconds = uninterrupted
-    run = Watched(conductor, executor, tmp_path / "run", expected)
+def test_a_run_that_is_killed_three_times_releases_the_same(conductor, uninterrupted, executor, stages, tmp_path):
+    expected, seconds = uninterrupted[stages]
+    run = Watched(conductor, executor, tmp_path / "run", expected, stages=stages)
     run.child(after=seconds / 2)
     run.child(within="record_trial", line=170)
     run.child(within="write_release", line=9)
@@ -211,9 +226,23 @@ def test_a_run_that_is_killed_three_times_releases_the_same(conductor, uninterru
     run.finish()
 
 
-def test_a_kill_while_secrets_are_destroyed_leaves_a_run_or_a_tombstone(conductor, uninterrupted, tmp_path):
-    expected, _ = uninterrupted
-    run = Watched(conductor, "serial", tmp_path / "run", expected)
+def test_a_kill_between_the_stages_and_in_the_second_resumes_there(conductor, uninterrupted, tmp_path):
+    expected, _ = uninterrupted[True]
+    run = Watched(conductor, "serial", tmp_path / "run", expected, stages=True)
+    run.child(within="transferred", line=1, call=TRIALS)  # the calls before are those that check each candidate
+    search = {("search", slot) for slot in range(TRIALS)}
+    assert (run.kills, run.done) == (1, search)
+    run.child(within="record_trial", line=1)  # of the final training, which is the only one left
+    assert (run.kills, run.done) == (2, search)
+    calls = len(lines_of(run.folder / "calls"))
+    run.finish()
+    assert len(lines_of(run.folder / "calls")) == calls + 1
+
+
+@STAGES
+def test_a_kill_while_secrets_are_destroyed_leaves_a_run_or_a_tombstone(conductor, uninterrupted, stages, tmp_path):
+    expected, _ = uninterrupted[stages]
+    run = Watched(conductor, "serial", tmp_path / "run", expected, stages=stages)
     run.child(within="replace", line=1)
     assert (run.folder / "released").exists()
     run.child(within="overwrite", line=7)  # of the file that held the run: its journal was overwritten before
@@ -221,15 +250,17 @@ def test_a_kill_while_secrets_are_destroyed_leaves_a_run_or_a_tombstone(conducto
     assert not [path for path in (run.folder / LEDGERS).iterdir() if run.known[0] in path.read_bytes()]
 
 
-def test_a_lost_worker_changes_nothing(conductor, uninterrupted, tmp_path):
-    run = Watched(conductor, "processes", tmp_path / "run", uninterrupted[0])
+@STAGES
+def test_a_lost_worker_changes_nothing(conductor, uninterrupted, stages, tmp_path):
+    run = Watched(conductor, "processes", tmp_path / "run", uninterrupted[stages][0], stages=stages)
     (run.folder / "lose a worker").touch()
     run.finish()
 
 
 @pytest.mark.soak
+@STAGES
 @pytest.mark.parametrize(("executor", "share"), [("serial", 120), ("processes", 80)])
-def test_two_hundred_kills(conductor, uninterrupted, executor, share, tmp_path, campaign):
+def test_two_hundred_kills(conductor, uninterrupted, executor, share, stages, tmp_path, campaign):
     rng = random.Random(20) if os.environ.get("CI") else random.SystemRandom()  # noqa: S311 - of moments, not of secrets
-    runs = killed_often(conductor, uninterrupted, executor, tmp_path, rng, campaign(share))
+    runs = killed_often(conductor, uninterrupted, executor, tmp_path, rng, campaign(share), stages=stages)
     print(f"{campaign(share)} kills in {runs} runs on {executor}")  # noqa: T201 - shown with -rP

@@ -210,7 +210,7 @@ def test_after_the_release_no_file_holds_a_secret(path, ledger):
     ledger.close()
     assert path.read_bytes() == content
     rows = rows_of(path)
-    assert rows["run"] == [(1, new_record().plan, CERTIFICATE, "somewhere/out", DERIVATION_VERSION, None, None, None, 1)]
+    assert rows["run"] == [(1, new_record().plan, None, CERTIFICATE, "somewhere/out", DERIVATION_VERSION, None, None, None, 1)]
     assert rows["done"] == rows["best"] == []
 
 
@@ -360,7 +360,7 @@ def make_ledger(path, change="", trials=2000):
     ledger = Ledger.open(path)
     ledger.begin(new_record())
     with ledger._transaction():
-        ledger._connection.executemany("INSERT INTO done VALUES (?)", [(slot,) for slot in range(trials)])
+        ledger._connection.executemany("INSERT INTO done VALUES ('search', ?)", [(slot,) for slot in range(trials)])
     ledger.close()
     if change:
         connection = sqlite3.connect(path)
@@ -389,7 +389,7 @@ def make_scrambled(path):
         (make_write_ahead, "is not a ledger of privselect; nothing in it was changed"),
         (make_truncated, "is damaged; nothing in it was changed"),
         (make_scrambled, "is damaged; nothing in it was changed"),
-        (lambda path: make_ledger(path, "PRAGMA user_version = 2"), "has format 2; this version of privselect reads format 1"),
+        (lambda path: make_ledger(path, "PRAGMA user_version = 1"), "has format 1; this version of privselect reads format 2"),
         (lambda path: make_ledger(path, "PRAGMA application_id = 1"), "is not a ledger of privselect; nothing in it was changed"),
         (lambda path: make_ledger(path, "UPDATE run SET derivation = derivation + 1"), "was started by another version of privselect"),
         (lambda path: make_ledger(path, "DELETE FROM run"), "is damaged: it contains no run"),

@@ -21,6 +21,7 @@ IDS = {
     "OutputPerturbationRegressor",
     "PrivateSoftmax",
     "SSPRegressor",
+    "audit_two_stage_worst_case",
     "audit_worst_case",
     "demo_correct",
     "demo_trial",
@@ -58,7 +59,7 @@ def test_no_id_was_renamed_and_none_stands_twice():
 def test_what_privselect_runs_is_known_by_its_id():
     assert name_in_plan(demo.correct) == "privselect:demo_correct"
     assert name_in_plan(demo.DigitsTrial) == "privselect:demo_trial"
-    assert name_in_plan(demo.DigitsTrial(trainer=None)) == "privselect:demo_trial"
+    assert name_in_plan(demo.DigitsTrial()) == "privselect:demo_trial"
 
 
 def test_what_users_run_is_known_by_its_place():
@@ -67,7 +68,7 @@ def test_what_users_run_is_known_by_its_place():
     assert name_in_plan(dict) == "builtins:dict"
 
 
-@pytest.mark.parametrize("thing", [Subclass, Subclass(trainer=None)], ids=["class", "object"])
+@pytest.mark.parametrize("thing", [Subclass, Subclass()], ids=["class", "object"])
 def test_a_subclass_runs_other_code_so_it_has_another_name(thing):
     assert name_in_plan(thing) == f"{__name__}:Subclass"
 
@@ -86,7 +87,7 @@ def test_a_function_keeps_its_id_and_a_caller_of_it_has_none():
 
 
 def test_the_demonstration_is_hashed_without_a_module_path_of_privselect(monkeypatch):
-    trial = demo.DigitsTrial(trainer=None)
+    trial = demo.DigitsTrial()
     before = canonical({"objective": name_in_plan(trial), "correct": name_in_plan(demo.correct)})
     monkeypatch.setattr(demo.DigitsTrial, "__module__", "privselect.elsewhere")
     assert canonical({"objective": name_in_plan(trial), "correct": name_in_plan(demo.correct)}) == before

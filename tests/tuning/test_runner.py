@@ -6,10 +6,11 @@ from concurrent.futures import Future
 import pytest
 
 from privselect.errors import AbortedError, ParameterError
+from privselect.tuning.distributions import Uniform
 from privselect.tuning.executors import Engine, Serial
 from privselect.tuning.ledger import Ledger, RunRecord
 from privselect.tuning.runner import RunDraws, Runner, RunnerOptions
-from privselect.tuning.space import Space, Uniform
+from privselect.tuning.space import Space
 from privselect.tuning.trial import TrialSetup
 
 

@@ -20,7 +20,8 @@ from privselect.tuning.executors import Serial
 from privselect.tuning.ledger import Best, Ledger, RunRecord
 from privselect.tuning.randomness import Randomness, Stream
 from privselect.tuning.runner import RunDraws, Runner, RunnerOptions
-from privselect.tuning.space import Space, Suggest
+from privselect.tuning.space import Space
+from privselect.tuning.suggest import Suggest
 from privselect.tuning.trial import Outcome, TrialSetup, run_trial
 from run_apart import run_apart
 
@@ -41,12 +42,13 @@ def tree_of(folder):
     return found
 
 
+@pytest.mark.parametrize("kind", ["same", "same stages"])
 @pytest.mark.parametrize("executor", EXECUTORS)
-def test_runs_with_the_same_winner_and_different_k_leave_the_same(tmp_path, executor):
+def test_runs_with_the_same_winner_and_different_k_leave_the_same(tmp_path, executor, kind):
     # By these seeds K is 28 and 60. Nothing else of the secret may be seen either: in each run other trials fail, talk and take time.
     runs = {}
     for seed in (12, 5):
-        runs[seed] = run_apart(tmp_path / "place", SCRIPT, "same", ".", seed, EXECUTOR=executor)
+        runs[seed] = run_apart(tmp_path / "place", SCRIPT, kind, ".", seed, EXECUTOR=executor)
         (tmp_path / "place").rename(tmp_path / str(seed))
     for name in ("work", "temporary", "home"):
         assert tree_of(tmp_path / "12" / name) == tree_of(tmp_path / "5" / name)
@@ -83,12 +85,14 @@ def count_forms(count):
 
 
 @pytest.mark.slow
-def test_a_run_of_1009_trials_leaves_neither_their_number_nor_a_losing_score_anywhere(tmp_path):
-    ended = run_apart(tmp_path, SCRIPT, "canaries", ".", 4692, EXECUTOR="serial")
+@pytest.mark.parametrize("kind", ["canaries", "canaries stages"])
+def test_a_run_of_1009_trials_leaves_neither_their_number_nor_a_losing_score_anywhere(tmp_path, kind):
+    ended = run_apart(tmp_path, SCRIPT, kind, ".", 4692, EXECUTOR="serial")
     assert ended.returncode == 0, ended.stderr.decode()
     scores = [float(line) for line in (tmp_path / "aside" / "scores").read_text().split()]
-    assert len(scores) == len(set(scores)) == 1009
-    best = max(scores)
+    trained = kind.endswith("stages")
+    assert len(scores) == len(set(scores)) == 1009 + trained
+    best = max(scores[:1009])  # the score of the final training is not released either
     lost = [form for score in scores if score != best for form in score_forms(score)]
     places = {str(path): path.read_bytes() for name in ("work", "temporary", "home", "ledgers") for path in files_in(tmp_path / name)}
     places |= {"stdout": ended.stdout, "stderr": ended.stderr}
@@ -224,10 +228,10 @@ def test_representations_tell_nothing_secret():
 class Broken(Ledger):
     """Fails when the third result comes in."""
 
-    def record_trial(self, slot, outcome, mark):
+    def record_trial(self, slot, outcome, mark, stage):
         if slot == 2:
             raise RuntimeError("unexpected")
-        super().record_trial(slot, outcome, mark)
+        super().record_trial(slot, outcome, mark, stage)
 
 
 def test_an_unexpected_error_of_the_runner_shows_neither_k_nor_scores():

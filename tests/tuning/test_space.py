@@ -10,9 +10,11 @@ from scipy import stats
 
 import privselect as ps
 from privselect.errors import ParameterError
+from privselect.tuning.distributions import read_distribution
 from privselect.tuning.randomness import Stream, derive_key
 from privselect.tuning.runner import RunDraws
-from privselect.tuning.space import Space, Suggest, read_distribution
+from privselect.tuning.space import Space
+from privselect.tuning.suggest import Suggest
 
 SECRET = bytes(range(32))
 FALSE_ALARM = 1e-6  # of each statistical test here; the secret is fixed, so that a run that passed passes again

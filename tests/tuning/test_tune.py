@@ -16,7 +16,7 @@ from scipy import stats
 
 import privselect as ps
 from privselect.errors import AbortedError, LedgerError, ParameterError
-from privselect.tuning import release as release_module
+from privselect.tuning import release_time as release_module
 from privselect.tuning import tuning_run as module
 from privselect.tuning.executors import read_engine
 from privselect.tuning.ledger import Ledger, RunRecord
@@ -506,7 +506,7 @@ def right(artifact, holdout):
 def test_a_noisy_count_on_a_hold_out_has_the_noise_that_is_accounted():
     # 4000 draws in cells of the discrete Gaussian with sigma 2: a chi-square, false alarm 1e-6.
     score = ps.NoisyCount(right, sigma=2.0, holdout=DATA)
-    _, measured = score.split(DATA, bytes(32))
+    measured = score.scorer(DATA)
     drawn = Counter(measured.score({"limit": 5.0}, Stream(derive_key(bytes(32), "test", number))) - 5 for number in range(4000))
     cells = np.arange(-5, 6)
     weights = np.exp(-np.square(np.arange(-60, 61)) / 8.0)
@@ -537,17 +537,17 @@ def test_a_record_more_changes_its_own_side_of_the_split_alone():
     score = ps.NoisyCount(right, sigma=4.0, fraction=Fraction(1, 4), ids="id")
     key = bytes(range(32))
     everyone = {"x": np.arange(200.0), "id": np.arange(200)}
-    training, measured = score.split(everyone, key)
-    assert not set(training["id"]) & set(measured.holdout["id"])
-    assert sorted([*training["id"], *measured.holdout["id"]]) == list(range(200))
+    training, held = score.split(everyone, key)
+    assert not set(training["id"]) & set(held["id"])
+    assert sorted([*training["id"], *held["id"]]) == list(range(200))
     for gone in range(0, 200, 9):
         fewer = {name: np.delete(column, gone) for name, column in everyone.items()}
-        less_training, less_measured = score.split(fewer, key)
+        less_training, less_held = score.split(fewer, key)
         assert set(training["id"]) - set(less_training["id"]) <= {gone}
-        assert set(measured.holdout["id"]) - set(less_measured.holdout["id"]) <= {gone}
-        assert len(less_training["id"]) + len(less_measured.holdout["id"]) == 199
-        counts = [int(np.count_nonzero(right({"limit": 90.0}, part.holdout))) for part in (measured, less_measured)]
-        assert 0 <= counts[0] - counts[1] <= (gone in measured.holdout["id"])
+        assert set(held["id"]) - set(less_held["id"]) <= {gone}
+        assert len(less_training["id"]) + len(less_held["id"]) == 199
+        counts = [int(np.count_nonzero(right({"limit": 90.0}, part))) for part in (held, less_held)]
+        assert 0 <= counts[0] - counts[1] <= (gone in held["id"])
 
 
 def test_data_smaller_than_the_split_is_refused():
@@ -557,7 +557,7 @@ def test_data_smaller_than_the_split_is_refused():
 
 
 def test_the_noise_of_a_score_is_none_that_the_objective_can_ask_for():
-    measured = ps.NoisyCount(right, sigma=50.0, holdout=DATA).split(None, bytes(32))[1]
+    measured = ps.NoisyCount(right, sigma=50.0, holdout=DATA).scorer(DATA)
     noise = ps.DiscreteGaussian(sigma=50.0)
     asked = []
 
@@ -617,7 +617,7 @@ def test_a_folder_that_cannot_take_the_release_is_refused_before_the_draw(tuned,
 
 def test_a_space_whose_candidates_cannot_be_written_is_refused_before_the_draw(tuned, tmp_path):
     @dataclasses.dataclass(frozen=True)
-    class Odd(ps.tuning.space.Distribution):
+    class Odd(ps.tuning.distributions.Distribution):
         def draw(self, entropy):
             return np.int64(entropy.getrandbits(3))
 
@@ -647,7 +647,11 @@ def test_the_curators_view_warns_and_counts(tuned, capsys):
     tuned(curator=True, ledger=None)
     told = capsys.readouterr().err.splitlines()
     assert told[0].startswith("warning: curator view")
-    assert told[-1] == f"trial {len(told) - 1} of {len(told) - 1}"
+    assert told[1] == (
+        "planned: no largest number of search trials, 5 on average; no longest time, because a trial has no time limit or K has no "
+        "largest value"
+    )
+    assert told[-1] == f"trial {len(told) - 2} of {len(told) - 2}"
 
 
 def test_paths_may_be_text(tuned, tmp_path):

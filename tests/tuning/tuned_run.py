@@ -1,7 +1,7 @@
 """A run of the tuner that can be killed: a process that imports privselect once and makes each run in a child, which it kills.
 
-It reads one JSON line for each child: the folder, the executor, and when to kill it: after so many seconds, or at the n-th line that
-is executed in one of the tuner's functions. It answers with the exit code, -9 where the kill came in time, and the seconds it took.
+It reads one JSON line for each child: the folder, the executor, whether a final training follows the search, and when to kill it: after
+so many seconds, or at the n-th line that is executed in one of the tuner's functions. It answers with the exit code, -9 where the kill came in time, and the seconds it took.
 """
 
 import contextlib
@@ -19,6 +19,7 @@ from privselect.counts import Count
 from privselect.errors import PrivselectError
 from privselect.tuning import ledger as ledger_module
 from privselect.tuning import tuning_run as run_module
+from privselect.tuning.candidate_checks import CandidateChecks
 from privselect.tuning.ledger import Ledger
 
 LAW = ps.Geometric(mean=30)
@@ -32,7 +33,7 @@ class Objective:
     def __init__(self, folder):
         self.folder = Path(folder)
 
-    def __call__(self, candidate, data, randomness):
+    def __call__(self, candidate, data, randomness, stage):
         trial = f"{randomness.integer(128):032x}"
         appended(self.folder / "calls", trial)
         rng = randomness.numpy()
@@ -41,13 +42,15 @@ class Objective:
             (self.folder / "lose a worker").unlink()  # by one worker alone, once
             os.kill(os.getpid(), signal.SIGKILL)
         score = float(rng.normal() + 0.1 * candidate["depth"])
-        if score < -1.0:
+        if score < -1.0 and stage == "search":
             raise ValueError("a failure, as happens")
         return score, {"weights": rng.normal(size=40) + data["x"].mean(), "trial": np.array(trial)}
 
 
-def tuned(folder, executor, **options):
+def tuned(folder, executor, *, stages=False, **options):
     """The run: always the same call, whether it begins the run or goes on with it."""
+    if stages:
+        options |= {"final": ps.Gaussian(sigma=5), "transfer": halved}
     return ps.tune(
         Objective(folder),
         {"rate": ps.LogUniform(1e-3, 1.0), "depth": ps.Choice([1, 2, 3], ["1/2", "1/3", "1/6"])},
@@ -65,6 +68,10 @@ def tuned(folder, executor, **options):
         insecure_seed=6,
         **options,
     )
+
+
+def halved(candidate):
+    return {**candidate, "rate": max(candidate["rate"] / 2, 1e-3)}
 
 
 def appended(path, line):
@@ -88,8 +95,10 @@ def spied_draws(folder):
 AIMED = {
     "open_run": (run_module, "open_run"),
     "begin": (Ledger, "begin"),
+    "transferred": (CandidateChecks, "transferred"),
     "set_fingerprint": (Ledger, "set_fingerprint"),
     "record_trial": (Ledger, "record_trial"),
+    "stages": (run_module.TuningRun, "_run_stages"),
     "release": (run_module.TuningRun, "_release"),
     "write_release": (run_module, "write_release"),
     "destroy_secrets": (Ledger, "destroy_secrets"),
@@ -98,8 +107,11 @@ AIMED = {
 }
 
 
-def killed_at_line(aim, number):
-    """Kill this process when the n-th line within the function is about to be executed, the tuner's functions that it calls included."""
+def killed_at_line(aim, number, skipped):
+    """Kill this process when the n-th line within the function is about to be executed, the tuner's functions that it calls included.
+
+    The first ``skipped`` calls of the function do not count.
+    """
     owner, name = AIMED[aim]
     function, left = getattr(owner, name), number
 
@@ -112,6 +124,10 @@ def killed_at_line(aim, number):
         return lines
 
     def traced(*arguments, **named):
+        nonlocal skipped
+        skipped -= 1
+        if skipped >= 0:
+            return function(*arguments, **named)
         sys.settrace(lambda frame, *_: lines if "tuning" in frame.f_code.co_filename else None)
         try:
             return function(*arguments, **named)
@@ -124,9 +140,9 @@ def killed_at_line(aim, number):
 def child(order):
     spied_draws(order["folder"])
     if order.get("within"):
-        killed_at_line(order["within"], order["line"])
+        killed_at_line(order["within"], order["line"], order.get("call", 0))
     try:
-        tuned(order["folder"], order["executor"])
+        tuned(order["folder"], order["executor"], stages=order["stages"])
     except PrivselectError as error:
         appended(Path(order["folder"]) / "refused", str(error))
         os._exit(3)

@@ -6,29 +6,30 @@ In the last of the cases, each fault leaks more than the exact bound allows.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from privselect._util.random_bits import uniform_below
-from privselect.audit.audited_run import SPACE, Coordinator, Job, begin, run_trials
+from privselect.audit.audited_run import SPACE, Coordinator, Job, Released, begin, release, run_trials
 from privselect.audit.worst_case import CASES, DATA_SETS, LARGE_K_CASE, AuditCase
+from privselect.tuning.distributions import Choice
 from privselect.tuning.randomness import Stream, derive_key, draw_trial_count
-from privselect.tuning.runner import RunDraws
-from privselect.tuning.space import Choice
+from privselect.tuning.runner import FinalDraw, RunDraws
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from privselect.tuning.ledger import Best, Ledger
+    from privselect.tuning.ledger import Ledger
     from privselect.tuning.space import Candidate
 
     Floats = NDArray[np.float64]
 
-WITHOUT_REPLACEMENT = "without-replacement"
+WITHOUT_REPLACEMENT, REUSED_NOISE = "without-replacement", "reused-noise"
 _CAP = 2
 _TRIALS_BEFORE_DEADLINE = dict(zip(DATA_SETS, (2, 3), strict=True))  # a trial on X takes longer
 
@@ -58,7 +59,7 @@ def _stop_after(trials: int) -> Callable[[int, int], object]:
 # -- an interruption with a correct resume -----------------------------------------------------------------------------------
 
 
-def run_with_resumes(job: Job, ledger: Ledger, secret: bytes) -> Best | None:
+def run_with_resumes(job: Job, ledger: Ledger, secret: bytes) -> Released:
     """Stop after each trial and resume with the secret and the K of the ledger. This is correct."""
     begin(job, ledger, secret)
     while True:
@@ -66,7 +67,8 @@ def run_with_resumes(job: Job, ledger: Ledger, secret: bytes) -> Best | None:
         if begun is None:
             raise RuntimeError
         try:
-            return run_trials(job, ledger, RunDraws(begun.secret, begun.trials, SPACE), _stop_after(1))
+            drawn = RunDraws(begun.secret, begun.trials, SPACE)
+            return release(job, ledger, drawn, run_trials(job, ledger, drawn, _stop_after(1)))
         except _InterruptedError:
             continue
 
@@ -74,12 +76,12 @@ def run_with_resumes(job: Job, ledger: Ledger, secret: bytes) -> Best | None:
 # -- the faults --------------------------------------------------------------------------------------------------------------
 
 
-def _run_redrawing_k(job: Job, ledger: Ledger, secret: bytes) -> Best | None:
+def _run_redrawing_k(job: Job, ledger: Ledger, secret: bytes) -> Released:
     drawn = begin(job, ledger, secret)
     restarts = 0
     while True:
         try:
-            return run_trials(job, ledger, drawn, _stop_after(1))
+            return release(job, ledger, drawn, run_trials(job, ledger, drawn, _stop_after(1)))
         except _InterruptedError:
             restarts += 1
             fresh = blake2b(secret, digest_size=32, salt=restarts.to_bytes(16, "big")).digest()
@@ -92,16 +94,18 @@ def _redraw(count: Floats, _: str) -> Floats:
     return np.asarray(-np.diff(more, prepend=1.0))
 
 
-def _run_capped(job: Job, ledger: Ledger, secret: bytes) -> Best | None:
+def _run_capped(job: Job, ledger: Ledger, secret: bytes) -> Released:
+    drawn = RunDraws(secret, min(begin(job, ledger, secret).trials, _CAP), SPACE)
+    return release(job, ledger, drawn, run_trials(job, ledger, drawn))
+
+
+def _run_until_deadline(job: Job, ledger: Ledger, secret: bytes) -> Released:
     drawn = begin(job, ledger, secret)
-    return run_trials(job, ledger, RunDraws(secret, min(drawn.trials, _CAP), SPACE))
-
-
-def _run_until_deadline(job: Job, ledger: Ledger, secret: bytes) -> Best | None:
     try:
-        return run_trials(job, ledger, begin(job, ledger, secret), _stop_after(_TRIALS_BEFORE_DEADLINE[job.data]))
+        best = run_trials(job, ledger, drawn, _stop_after(_TRIALS_BEFORE_DEADLINE[job.data]))
     except _InterruptedError:
-        return ledger.best()
+        best = ledger.best()
+    return release(job, ledger, drawn, best)
 
 
 def _truncate(count: Floats, cap: int) -> Floats:
@@ -120,6 +124,27 @@ FAULTS = {
         CASES[2],
     ),
 }
+
+
+# -- a final training that reuses the randomness of the winning trial --------------------------------------------------------
+
+
+@dataclass(frozen=True, repr=False)
+class _SameNoise(FinalDraw):
+    """A draw of the final training with the seed of the winning trial."""
+
+    slot: int = 0
+
+    def seed(self, slot: int) -> bytes:
+        """Return the seed of the winning trial."""
+        return RunDraws(self.secret, 0, SPACE).seed(self.slot + slot)
+
+
+def run_reusing_noise(job: Job, ledger: Ledger, secret: bytes) -> Released:
+    """Run both stages, the second one with the randomness of the winning trial."""
+    drawn = begin(job, ledger, secret)
+    best = run_trials(job, ledger, drawn)
+    return release(job, ledger, drawn, best, partial(_SameNoise, slot=0 if best is None else best.slot))
 
 
 class DrawnWithoutReplacement(RunDraws):

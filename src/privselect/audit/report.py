@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 from privselect._util.rich_tables import rich_table
 from privselect._util.validation import check_number, format_value, integer_range
 from privselect.audit.audited_run import Measurement, measure, run_correctly
-from privselect.audit.broken_runners import FAULTS, WITHOUT_REPLACEMENT, DrawnWithoutReplacement
+from privselect.audit.broken_runners import FAULTS, REUSED_NOISE, WITHOUT_REPLACEMENT, DrawnWithoutReplacement, run_reusing_noise
 from privselect.audit.independence_test import IndependenceTest, count_option_pairs
 from privselect.audit.prediction import FALSE_ALARM
+from privselect.audit.two_stage_case import TWO_STAGE_CASES, TwoStageCase
 from privselect.audit.worst_case import CASES, AuditCase
 from privselect.errors import ParameterError
 from privselect.tuning.runner import RunDraws
@@ -24,8 +25,9 @@ from privselect.tuning.runner import RunDraws
 if TYPE_CHECKING:
     from rich.table import Table
 
-FAULT_NAMES = (*FAULTS, WITHOUT_REPLACEMENT)
-MIN_SELECTIONS = 6000  # with fewer, the normal approximation is too coarse
+FAULT_NAMES = (*FAULTS, REUSED_NOISE, WITHOUT_REPLACEMENT)
+ALL_CASES: tuple[AuditCase | TwoStageCase, ...] = (*CASES, *TWO_STAGE_CASES)
+MIN_SELECTIONS = 10_000  # with fewer, the normal approximation is too coarse
 _CANDIDATE_RUNS = 2000
 _BATCH = 500  # selections on each data set per task
 
@@ -61,9 +63,9 @@ class AuditReport:
         rows = []
         for one in self.measurements:
             low, high = one.interval
-            numbers = f"{one.prediction.delta:.4f}", f"{one.delta:.4f}", f"{low:.4f} to {high:.4f}"
-            rows.append((one.case.count, f"{one.case.epsilon:g}", *numbers, _verdict(passed=one.passed)))
-        return rich_table(("law of K", "epsilon", "predicted", "measured", "99.9% interval", "verdict"), rows)
+            numbers = f"{one.prediction.delta:.4f}", f"{one.delta:.4f}", f"{low:.3f} to {high:.3f}"
+            rows.append((_stages(one.case), f"{one.case.epsilon:g}", *numbers, _verdict(passed=one.passed)))
+        return rich_table(("law of K", "epsilon", "expected", "measured", "99.9% interval", "verdict"), rows, wrap=("law of K",))
 
     def as_dict(self) -> dict[str, Any]:
         """Return the results for JSON output. The ``false_alarm`` of each case is exact."""
@@ -92,7 +94,7 @@ def audit(selections: int, *, fault: str | None = None, workers: int | None = No
     total = int(check_number("selections", selections, integer_range(MIN_SELECTIONS, 10**12)))
     if fault is not None and fault not in FAULT_NAMES:
         raise ParameterError(f"`fault` must be one of {', '.join(FAULT_NAMES)}, got {format_value(fault)}")
-    cases = (FAULTS[fault].case,) if fault in FAULTS else CASES
+    cases = _cases(fault)
     each = -(-total // (2 * len(cases)))
     pool = ProcessPoolExecutor(workers or os.cpu_count(), get_context("spawn"), _ignore_interrupts)
     try:
@@ -110,7 +112,16 @@ def _ignore_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _measure(case: AuditCase, selections: int, fault: str | None) -> Measurement:
+def _cases(fault: str | None) -> tuple[AuditCase | TwoStageCase, ...]:
+    """Return the cases to run: the one that shows a fault best, or all."""
+    if fault == REUSED_NOISE:
+        return TWO_STAGE_CASES[-1:]
+    return (FAULTS[fault].case,) if fault in FAULTS else ALL_CASES
+
+
+def _measure(case: AuditCase | TwoStageCase, selections: int, fault: str | None) -> Measurement:
+    if fault == REUSED_NOISE:
+        return measure(case, selections, run_reusing_noise)
     return measure(case, selections, FAULTS[fault].coordinator if fault in FAULTS else run_correctly)
 
 
@@ -119,13 +130,15 @@ def _count_option_pairs(fault: str | None) -> IndependenceTest:
 
 
 def _describe(fault: str) -> str:
-    return FAULTS[fault].description if fault in FAULTS else "draw candidates without replacement"
+    others = {REUSED_NOISE: "reuse the randomness of the winning trial in the final training"}
+    return FAULTS[fault].description if fault in FAULTS else others.get(fault, "draw candidates without replacement")
 
 
 def _as_dict(measured: Measurement) -> dict[str, Any]:
     case, prediction = measured.case, measured.prediction
     return {
-        "mechanism": case.mechanism,
+        "mechanism": case.search.mechanism if isinstance(case, TwoStageCase) else case.mechanism,
+        "final": case.final if isinstance(case, TwoStageCase) else None,
         "count": case.count,
         "epsilon": case.epsilon,
         "selections": measured.selections,
@@ -137,6 +150,10 @@ def _as_dict(measured: Measurement) -> dict[str, Any]:
         "passed": measured.passed,
         "false_alarm": prediction.false_alarm(measured.selections),
     }
+
+
+def _stages(case: AuditCase | TwoStageCase) -> str:
+    return f"{case.count}, then {case.final}" if isinstance(case, TwoStageCase) else case.count
 
 
 def _verdict(*, passed: bool) -> str:

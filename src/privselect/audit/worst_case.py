@@ -83,6 +83,10 @@ class WorstCase:
         piece = bisect_right(self.cumulative_masses[data], randomness.stream().getrandbits(BITS))
         return -float(piece), piece
 
+    def is_counted(self, piece: int | None) -> bool:
+        """Return whether a selection released a piece in the counted set; the fallback (None) is equally likely on both data sets."""
+        return piece in self.counted_pieces
+
     def predict(self, transform: Callable[[Floats, str], Floats] | None = None) -> Prediction:
         """Predict the outcome of selections with this law of K.
 
@@ -111,14 +115,15 @@ def worst_case(case: AuditCase) -> WorstCase:
     if lower is None or staircase is None:
         raise ParameterError(f"`case` must have a lower bound on delta above 0 at its epsilon, got {case}")
     *masses, counted = staircase.pieces()
-    sums = {data: _cumulative(part) for data, part in zip(DATA_SETS, masses, strict=True)}
+    sums = {data: cumulative_masses(part) for data, part in zip(DATA_SETS, masses, strict=True)}
     probabilities = count_probabilities(count)
     on_x, on_neighbour = (release_probabilities(sums[data], probabilities) for data in DATA_SETS)
     gains = counted & (on_x > np.exp(case.epsilon) * on_neighbour)
     return WorstCase(case, sums, frozenset(np.flatnonzero(gains).tolist()), staircase.delta(case.epsilon, lower.mesh.weight))
 
 
-def _cumulative(masses: Floats) -> tuple[int, ...]:
+def cumulative_masses(masses: Floats) -> tuple[int, ...]:
+    """Return the cumulative masses in units of 2^-64, added exactly and rounded once; the last one is 1."""
     unit = 1 << BITS
     sums = accumulate(Fraction(mass) for mass in masses[:-1].tolist())
     return (*(min(round(unit * total), unit) for total in sums), unit)

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from privselect._util.validation import format_value
-from privselect.errors import MissingExtraError, ParameterError
-from privselect.mechanisms import DPSGD, Disjoint, Mechanism
+from privselect.errors import MissingExtraError
+from privselect.mechanisms import DPSGD, Mechanism
 from privselect.tuning import softmax_dpsgd
 from privselect.tuning.plan_ids import plan_id
+from privselect.tuning.plan_violation import PlanViolation
 from privselect.tuning.scores import keyed_split, select_records
 
 if TYPE_CHECKING:
@@ -28,7 +28,11 @@ if TYPE_CHECKING:
 
 CLASSES, FEATURES = 10, 64
 RECORDS = 1150  # declared, public number of training records, approximately the true one
-_SIGMA = 4.0  # of the noise on the count
+DEFAULTS = (  # settings that someone might try first; half of the candidates are one of them
+    {"learning_rate": 3.0, "clip": 1.0},
+    {"learning_rate": 10.0, "clip": 0.3},
+    {"learning_rate": 1.0, "clip": 0.3},
+)
 _PIXEL_LEVELS = 16
 _TEST_SHARE = 0.2
 _TEST_KEY = b"privselect digits: public test set"
@@ -38,25 +42,37 @@ _SYNTHETIC_SEED = 20_260_101  # fixed and public, because synthetic data is not 
 
 
 def demo_plan(out: Path) -> dict[str, Any]:
-    """Return the demo's plan with its noise left open, as fields of a plan file."""
+    """Return the demo's plan: a search with cheap trials, then one training. All noise is left open."""
     return {
-        "version": 1,
-        "mechanism": f"disjoint(dpsgd(noise_multiplier=?, sampling_probability=1/5, steps=200), discrete_gaussian(sigma={_SIGMA:g}))",
-        "count": "negative_binomial(eta=2, mean=20)",
+        "version": 2,
         "epsilon": 3.0,
         "delta": 1e-5,
+        "search": {
+            "mechanism": "disjoint(dpsgd(noise_multiplier=?, sampling_probability=1/5, steps=20), discrete_gaussian(sigma=?))",
+            "count": "negative_binomial(eta=2, mean=20)",
+        },
+        "train": {
+            "mechanism": "dpsgd(noise_multiplier=?, sampling_probability=1/5, steps=200)",
+            "transfer": "noise",
+            "split": "auto",
+        },
         "declared": {
             "unit": "one handwritten digit",
             "trust_model": "central: the person running the demo sees the digits",
             "records_public": False,
-            "not_covered": ("the ranges of the search space were chosen on these digits",),
+            "not_covered": ("the ranges and the defaults of the search space were chosen on these digits",),
         },
-        "space": {"learning_rate": {"log_uniform": [0.03, 30.0]}, "clip": {"log_uniform": [0.03, 3.0]}},
+        "space": {
+            "learning_rate": {"log_uniform": [0.03, 30.0]},
+            "clip": {"log_uniform": [0.03, 3.0]},
+            "defaults": list(DEFAULTS),
+            "weight": "1/2",
+        },
         "tune": {
-            "objective": f"{__name__}:DigitsTrial",
+            "objective": f"{__name__}:digits_trial",
             "data": f"{__name__}:private",
             "synthetic": f"{__name__}:synthetic",
-            "score": {"correct": f"{__name__}:correct", "sigma": _SIGMA, "fraction": "1/5", "ids": "ids"},
+            "score": {"correct": f"{__name__}:correct", "fraction": "1/5", "ids": "ids"},
             "export": "arrays",
             "out": str(out),
             "ledger": str(out.with_name(f"{out.name}.ledger")),
@@ -67,32 +83,30 @@ def demo_plan(out: Path) -> dict[str, Any]:
 @plan_id("demo_trial")
 @dataclass(frozen=True)
 class DigitsTrial:
-    """The objective. It trains with the numbers of the plan's mechanism, so what is run is what is accounted for."""
+    """The objective. It is told which DP-SGD to run, so what is run is what is accounted for, in both stages of a run."""
 
-    trainer: softmax_dpsgd.SoftmaxDPSGD
     notes: ClassVar[tuple[str, ...]] = softmax_dpsgd.NOTES
 
-    @classmethod
-    def for_mechanism(cls, mechanism: Mechanism) -> DigitsTrial:
-        """Return the trial that runs the DP-SGD of a plan."""
-        parts = mechanism.parts if isinstance(mechanism, Disjoint) else (mechanism,)
-        for part in parts:
-            if isinstance(part, DPSGD):
-                settings = (part.noise_multiplier, part.sampling_probability, part.steps)
-                return cls(softmax_dpsgd.SoftmaxDPSGD(*settings, RECORDS, CLASSES, FEATURES))
-        raise ParameterError(f"`mechanism` must contain a dpsgd(...) for this trial, got {format_value(str(mechanism))}")
-
-    @property
-    def mechanism(self) -> DPSGD:
-        """What one training leaks."""
-        return self.trainer.mechanism
-
-    def __call__(self, candidate: Candidate, data: dict[str, Any], randomness: Randomness) -> tuple[None, dict[str, Any]]:
+    def __call__(
+        self, candidate: Candidate, data: dict[str, Any], randomness: Randomness, mechanism: Mechanism
+    ) -> tuple[None, dict[str, Any]]:
         """Train a model. The score is None because it is counted on the hold-out later."""
-        model = self.trainer.train(
+        trainer = trainer_of(mechanism)
+        model = trainer.train(
             data["features"], data["labels"], learning_rate=candidate["learning_rate"], clip=candidate["clip"], randomness=randomness
         )
         return None, model
+
+
+def trainer_of(mechanism: Mechanism) -> softmax_dpsgd.SoftmaxDPSGD:
+    """Return the trainer that runs this DP-SGD."""
+    if not isinstance(mechanism, DPSGD):
+        raise PlanViolation("the mechanism of the plan must be a dpsgd(...) for this trial", str(mechanism))
+    settings = (mechanism.noise_multiplier, mechanism.sampling_probability, mechanism.steps)
+    return softmax_dpsgd.SoftmaxDPSGD(*settings, RECORDS, CLASSES, FEATURES)
+
+
+digits_trial = DigitsTrial()
 
 
 def private() -> dict[str, Any]:

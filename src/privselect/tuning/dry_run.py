@@ -1,4 +1,4 @@
-"""A few trials on synthetic data, to debug an objective before any private data is accessed.
+"""A few trials and the final training on synthetic data, to debug an objective before any private data is accessed.
 
 Nothing is hidden: the output of a trial is shown, and its errors come with their traceback. Synthetic data is not private.
 """
@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from privselect.errors import ParameterError, PrivselectError
 from privselect.tuning.isolation import suppress_output
+from privselect.tuning.ledger import SEARCH
 from privselect.tuning.plan_violation import PlanViolation
+from privselect.tuning.probe import probe_objective
 from privselect.tuning.randomness import new_secret
-from privselect.tuning.runner import RunDraws
+from privselect.tuning.runner import FinalDraw, RunDraws
 from privselect.tuning.scores import NoisyCount
 from privselect.tuning.trial import unpack_trial
 
@@ -21,49 +23,69 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from privselect.tuning.space import Candidate
+    from privselect.tuning.trial import TrialSetup
     from privselect.tuning.tuning_run import TuningRun
 
 
 @dataclass(frozen=True)
 class DryRunTrial:
-    """One trial on synthetic data. None of this is secret."""
+    """One trial on synthetic data, or the final training. None of this is secret."""
 
     candidate: Candidate
     score: float
     seconds: float
     size: int | None  # bytes of the exported artifact; None if nothing is exported
     reproducible: bool | None  # whether the same randomness gave the same outcome again; None if not checked
+    stage: str = SEARCH
 
 
 def dry_run(run: TuningRun, synthetic: Callable[[], Any], trials: int = 3) -> Iterator[DryRunTrial]:
-    """Yield the trials one by one, run in this process. Errors are raised unchanged."""
-    spec = run.spec
-    spec.validate_space()
-    draws = RunDraws(new_secret(), trials, spec.space)
-    data, score, export = synthetic(), spec.score, spec.export
+    """Yield the search trials one by one, then the final training with the best candidate, run in this process.
+
+    Errors are raised unchanged.
+    """
+    spec, secret = run.spec, new_secret()
+    spec.checks.validate_space()
+    draws = RunDraws(secret, trials, spec.space)
+    data, score = synthetic(), spec.score
     if isinstance(score, NoisyCount) and score.fraction is None:
         score = replace(score, holdout=data)  # the real one is private
-    setup = spec.trial_setup(data, score, seed_bits=run.seed_bits)
+    setup = spec.search_setup(data, score, secret, seed_bits=run.seed_bits)
+    final = None if spec.final is None else spec.final_setup(spec.final, data, seed_bits=run.seed_bits)
+    best: DryRunTrial | None = None
     for slot in range(trials):
-        candidate = draws.candidate(slot)
-        spec.check_candidate(candidate)
-        began = time.perf_counter()
-        outcome = setup.run(candidate, draws.seed(slot))
-        seconds, content = time.perf_counter() - began, outcome.artifact
-        if spec.define_by_run:
-            candidate, _, content = unpack_trial(content)
-        if export is not None:
-            export.decode(content)
         # One repeated trial is enough to find a trainer with its own generator.
-        repeated = setup.run(draws.candidate(slot), draws.seed(slot)) == outcome if slot == 0 and trials > 1 else None
-        yield DryRunTrial(candidate, outcome.score, seconds, None if export is None else len(content), repeated)
+        trial = _run_one(run, setup, draws, slot, repeat=slot == 0 and trials > 1)
+        best = trial if best is None or trial.score > best.score else best
+        yield trial
+    probe_objective(spec, data, setup, final)
+    if final is not None and best is not None:
+        trained_with = spec.checks.transferred(best.candidate)
+        draw = FinalDraw(secret, spec.final_candidate(trained_with))
+        yield replace(_run_one(run, final, draw), candidate=trained_with)
+
+
+def _run_one(run: TuningRun, setup: TrialSetup, draws: RunDraws | FinalDraw, slot: int = 0, *, repeat: bool = False) -> DryRunTrial:
+    spec, candidate = run.spec, draws.candidate(slot)
+    if not setup.is_final and spec.checks.any_before_data:
+        spec.checks.check_drawn(candidate)
+    began = time.perf_counter()
+    outcome = setup.run(candidate, draws.seed(slot))
+    seconds, content = time.perf_counter() - began, outcome.artifact
+    repeated = setup.run(draws.candidate(slot), draws.seed(slot)) == outcome if repeat else None
+    if spec.define_by_run and not setup.is_final:
+        candidate, _, content = unpack_trial(content)
+    if setup.export is not None:
+        setup.export.decode(content)
+    return DryRunTrial(candidate, outcome.score, seconds, None if setup.export is None else len(content), repeated, draws.stage)
 
 
 def run_synthetic_trial(run: TuningRun, synthetic: Callable[[], Any]) -> None:
-    """Run one trial without output before K is drawn, and refuse an objective that fails while nothing has been spent."""
+    """Run one trial, and the final training, without output before K is drawn; refuse an objective that fails: nothing has been spent."""
     try:
         with suppress_output():
-            next(dry_run(run, synthetic, 1))
+            for _ in dry_run(run, synthetic, 1):
+                pass
     except KeyboardInterrupt:
         raise
     except (PrivselectError, PlanViolation) as error:

@@ -127,6 +127,7 @@ def _fixed_content(value: Any, enclosing: tuple[Any, ...]) -> Any:
         return value
     call = vars(type(value)).get("__call__")
     content = [type(value).__qualname__, *([objective_content(call, enclosing)] if isinstance(call, FunctionType) else [])]
-    if dataclasses.is_dataclass(value) and getattr(type(value), "__dataclass_params__").frozen:  # noqa: B009 - mypy does not know it
+    parameters = getattr(type(value), "__dataclass_params__", None)
+    if dataclasses.is_dataclass(value) and parameters is not None and parameters.frozen:  # not a class itself, as super() holds it
         content += [_fixed_content(getattr(value, field.name), enclosing) for field in dataclasses.fields(value)]
     return content

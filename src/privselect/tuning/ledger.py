@@ -2,7 +2,7 @@
 
 Each run has one SQLite file, readable by its owner only and opened by the coordinator only. The secret and K are drawn once, in the
 transaction that creates the run. Everything else random is derived from the secret, so a killed run continues as if it had not been
-killed. Of the trials, the ledger keeps which are done and the best so far: a losing score is never written.
+killed. Of the trials of each stage, the ledger keeps which are done and the best so far: a losing score is never written.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import contextlib
 import os
 import sqlite3
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from privselect._util.atomic_files import sync_folder
 from privselect._util.validation import format_value
@@ -26,11 +26,13 @@ if TYPE_CHECKING:
     from privselect.tuning.trial import Outcome
 
 _APPLICATION = 0x70_73_6C_65  # "psle", in the header of the file: a ledger of privselect
-_FORMAT = 1
+_FORMAT = 2
+SEARCH, FINAL = "search", "final"  # the stages of a run
 _SCHEMA = """
 CREATE TABLE run (
     only INTEGER PRIMARY KEY CHECK (only = 1),
     plan TEXT NOT NULL,           -- the hash of what is run
+    problem TEXT,                 -- the hash of the open problem that the plan was solved from; NULL if nothing was open
     certificate TEXT NOT NULL,    -- issued before K was drawn
     target TEXT,                  -- the folder that the release is written to
     derivation INTEGER NOT NULL,
@@ -39,9 +41,9 @@ CREATE TABLE run (
     fingerprint BLOB,             -- of the data, keyed with the secret; NULL before the data is known and after the release
     released INTEGER NOT NULL DEFAULT 0
 );
-CREATE TABLE done (slot INTEGER PRIMARY KEY);
+CREATE TABLE done (stage TEXT NOT NULL, slot INTEGER NOT NULL, PRIMARY KEY (stage, slot)) WITHOUT ROWID;
 CREATE TABLE best (
-    only INTEGER PRIMARY KEY CHECK (only = 1),
+    stage TEXT PRIMARY KEY NOT NULL,
     slot INTEGER NOT NULL, score REAL NOT NULL, mark BLOB NOT NULL, artifact BLOB NOT NULL
 );
 """
@@ -58,11 +60,22 @@ class RunRecord:
     trials: int
     fingerprint: bytes | None
     released: bool
+    problem: str | None = None
+
+
+class Glance(NamedTuple):
+    """The public part of a record."""
+
+    plan: str
+    problem: str | None
+    certificate: str
+    target: str | None
+    released: bool
 
 
 @dataclass(frozen=True, repr=False)
 class Best:
-    """The best trial so far: its slot, score, tie mark and artifact."""
+    """The best trial of a stage so far: its slot, score, tie mark and artifact."""
 
     slot: int
     score: float
@@ -76,10 +89,10 @@ class Ledger:
     def __init__(self, connection: sqlite3.Connection, path: Path | None) -> None:
         self._connection = connection
         self._path = path
-        self._best_key: tuple[float, bytes] | None = None  # the best so far, so a losing trial needs no access to the file
-        best = self.best() if path is not None and self.exists() else None  # in memory there is nothing yet
-        if best is not None:
-            self._best_key = (best.score, best.mark)
+        self._best_keys: dict[str, tuple[float, bytes]] = {}  # the best so far, so a losing trial needs no access to the file
+        for stage in (SEARCH, FINAL) if path is not None and self.exists() else ():  # in memory there is nothing yet
+            if (best := self.best(stage)) is not None:
+                self._best_keys[stage] = (best.score, best.mark)
 
     def __repr__(self) -> str:
         return "Ledger(...)"
@@ -108,17 +121,19 @@ class Ledger:
             raise
 
     @staticmethod
-    def unfinished_target(path: Path) -> str | None:
-        """Return the folder to which an unfinished run in this file is to be released, without a lock, or None if unknown."""
+    def glance(path: Path) -> Glance | None:
+        """Return what a file records about its run that is public, without a lock, or None if unknown."""
         try:
             connection = sqlite3.connect(f"{path.absolute().as_uri()}?immutable=1", uri=True)
             try:
-                rows = connection.execute("SELECT target FROM run WHERE released = 0").fetchall()
+                rows = connection.execute("SELECT plan, problem, certificate, target, released FROM run").fetchall()
             finally:
                 connection.close()
         except sqlite3.Error:
             return None  # another version, not a ledger, or being changed right now
-        return rows[0][0] if rows else None
+        for plan, problem, certificate, target, released in rows:
+            return Glance(plan, problem, certificate, target, bool(released))
+        return None
 
     def close(self) -> None:
         """Close the file and release its lock."""
@@ -133,48 +148,51 @@ class Ledger:
     def begin(self, record: RunRecord) -> None:
         """Create the run with its secret and K, in one transaction."""
         with self._transaction():
-            _create(self._connection, (record.plan, record.certificate, record.target, DERIVATION_VERSION, record.secret, record.trials, 0))
+            public = (record.plan, record.problem, record.certificate, record.target, DERIVATION_VERSION)
+            _create(self._connection, (*public, record.secret, record.trials, 0))
 
     def run_record(self) -> RunRecord | None:
         """Return the run, if one was started."""
         if not self.exists():
             return None
-        rows = self._query("SELECT plan, certificate, target, secret, trials, fingerprint, released, derivation FROM run")
+        rows = self._query("SELECT plan, certificate, target, secret, trials, fingerprint, released, problem, derivation FROM run")
         if len(rows) != 1:
             raise LedgerError(f"the ledger {self._name()} is damaged: it contains no run")
-        plan, certificate, target, secret, trials, fingerprint, released, derivation = rows[0]
+        plan, certificate, target, secret, trials, fingerprint, released, problem, derivation = rows[0]
         if derivation != DERIVATION_VERSION and not released:
             raise LedgerError(f"the ledger {self._name()} was started by another version of privselect. Resume the run with that version")
-        return RunRecord(plan, certificate, target, secret or b"", trials or 0, fingerprint, bool(released))
+        return RunRecord(plan, certificate, target, secret or b"", trials or 0, fingerprint, bool(released), problem)
 
     def set_fingerprint(self, fingerprint: bytes) -> None:
         """Record the fingerprint of the run's data."""
         with self._transaction():
             self._connection.execute("UPDATE run SET fingerprint = ?", (fingerprint,))
 
-    # -- the trials -----------------------------------------------------------------------------------------------------------
+    # -- the trials of a stage ------------------------------------------------------------------------------------------------
 
-    def missing_slots(self, trials: int) -> Iterator[int]:
+    def missing_slots(self, trials: int, stage: str = SEARCH) -> Iterator[int]:
         """Yield the slots below ``trials`` that are not done."""
         for slot in range(trials):
-            if not self._query("SELECT 1 FROM done WHERE slot = ?", (slot,)):
+            if not self._query("SELECT 1 FROM done WHERE stage = ? AND slot = ?", (stage, slot)):
                 yield slot
 
-    def record_trial(self, slot: int, outcome: Outcome | None, mark: bytes) -> None:
+    def record_trial(self, slot: int, outcome: Outcome | None, mark: bytes, stage: str = SEARCH) -> None:
         """Record that a slot is done. Its first result counts; a result that is not the best so far is not kept."""
-        best = outcome if outcome is not None and (self._best_key is None or (outcome.score, mark) > self._best_key) else None
+        best_key = self._best_keys.get(stage)
+        best = outcome if outcome is not None and (best_key is None or (outcome.score, mark) > best_key) else None
         # When the best so far is replaced, the journal must not keep it either.
         with self._transaction(keep_journal=best is None):
-            if self._connection.execute("INSERT OR IGNORE INTO done VALUES (?)", (slot,)).rowcount == 0:
+            if self._connection.execute("INSERT OR IGNORE INTO done VALUES (?, ?)", (stage, slot)).rowcount == 0:
                 return
             if best is not None:
-                self._connection.execute("INSERT OR REPLACE INTO best VALUES (1, ?, ?, ?, ?)", (slot, best.score, mark, best.artifact))
+                values = (stage, slot, best.score, mark, best.artifact)
+                self._connection.execute("INSERT OR REPLACE INTO best VALUES (?, ?, ?, ?, ?)", values)
         if best is not None:
-            self._best_key = (best.score, mark)
+            self._best_keys[stage] = (best.score, mark)
 
-    def best(self) -> Best | None:
-        """Return the best trial so far, or None if all failed."""
-        rows = self._query("SELECT slot, score, mark, artifact FROM best")
+    def best(self, stage: str = SEARCH) -> Best | None:
+        """Return the best trial of a stage so far, or None if all failed."""
+        rows = self._query("SELECT slot, score, mark, artifact FROM best WHERE stage = ?", (stage,))
         return Best(*rows[0]) if rows else None
 
     # -- after the release --------------------------------------------------------------------------------------------------------------
@@ -185,7 +203,7 @@ class Ledger:
         The tombstone is a new file that replaces the ledger in one step, because the old file's size and SQLite's change counter
         would reveal K. The old content is then overwritten.
         """
-        rows = self._query("SELECT plan, certificate, target, derivation FROM run")
+        rows = self._query("SELECT plan, problem, certificate, target, derivation FROM run")
         with _sqlite_errors(self._path):
             tombstone = (*rows[0], None, None, 1)
             if self._path is None:
@@ -196,7 +214,7 @@ class Ledger:
                 _replace_with_tombstone(self._path, tombstone)
                 self._connection.close()
                 self._connection = _connect(self._path)
-        self._best_key = None
+        self._best_keys.clear()
 
     # -- SQLite ---------------------------------------------------------------------------------------------------------------
 
@@ -233,7 +251,9 @@ def _create(connection: sqlite3.Connection, run: tuple[object, ...]) -> None:
     for statement in _SCHEMA.split(";\n"):
         connection.execute(statement)
     connection.execute(
-        "INSERT INTO run (only, plan, certificate, target, derivation, secret, trials, released) VALUES (1, ?, ?, ?, ?, ?, ?, ?)", run
+        "INSERT INTO run (only, plan, problem, certificate, target, derivation, secret, trials, released) "
+        "VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?)",
+        run,
     )
     connection.execute(f"PRAGMA application_id = {_APPLICATION}")
     connection.execute(f"PRAGMA user_version = {_FORMAT}")

@@ -11,24 +11,39 @@ from typing import TYPE_CHECKING, Any
 
 from privselect._util.validation import format_value
 from privselect.errors import MissingExtraError, ParameterError, PrivselectError
-from privselect.planning.plan_file import IMPORT_NAME
-from privselect.text_forms import parse, parse_number
+from privselect.planning.plan_tables import IMPORT_NAME
+from privselect.text_forms import parse_number
+from privselect.tuning.distributions import read_distribution
 from privselect.tuning.executors import read_engine
 from privselect.tuning.exports import EXPORT_KINDS
 from privselect.tuning.isolation import suppress_output
+from privselect.tuning.probe import check_synthetic
 from privselect.tuning.scores import LazyHoldout, NoisyCount
-from privselect.tuning.space import Space, read_distribution
+from privselect.tuning.space import Space
+from privselect.tuning.transfer import SAME
 from privselect.tuning.tune import configure_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from privselect.planning.plan_file import NoisyCountTable, PlanFile, TuneTable
+    from privselect.planning.plan_file import PlanFile
+    from privselect.planning.plan_tables import NoisyCountTable, TuneTable
     from privselect.tuning.tuning_run import TuningRun
 
 # Fields passed to the run unchanged; for a field missing in the file, the run has its own default.
-_PASSED_FIELDS = ("out", "ledger", "seed_bits", "timeout", "memory_limit", "release_at", "deadline", "constant_work", "losses")
+_PASSED_FIELDS = (
+    "out",
+    "ledger",
+    "seed_bits",
+    "timeout",
+    "final_timeout",
+    "memory_limit",
+    "release_at",
+    "deadline",
+    "constant_work",
+    "losses",
+)
 _TEXT_HIDDEN = "its text is hidden because it may contain records; `privselect tune --dry-run` shows more, on synthetic data"
 
 
@@ -43,27 +58,33 @@ class LoadedRun:
 
 def load_run(file: PlanFile, **options: Any) -> LoadedRun:
     """Return the run of a plan file; ``options`` that are not None replace fields of the file."""
-    tune, space, count = file.tune, file.space, file.count
+    tune = file.tune
     if tune is None:
         raise ParameterError("a run needs a table [tune] in its plan, with objective, data and score, got none")
-    if space is None:
+    if file.space is None:
         raise ParameterError("a run needs a table [space] in its plan, with the distribution of each hyperparameter, got none")
-    if count is None:
-        raise ParameterError("a run needs `count` in its plan, the law of K, such as geometric(mean=30), got none")
+    if file.visible is not None:
+        raise ParameterError(
+            f"a visible search is run from Python, with ps.VisibleSearch; a run needs `count` in [search], got visible = {file.visible}"
+        )
+    if file.count is None:
+        raise ParameterError("a run needs `count` in [search] of its plan, the law of K, such as geometric(mean=30), got none")
+    file.terms()  # raises if the noise of the score is neither stated nor part of the mechanism
     stated = {name: getattr(tune, name) for name in (*_PASSED_FIELDS, "executor", "workers")}
     given = {name: value for part in (stated, options) for name, value in part.items() if value is not None}
     engine = read_engine(given.pop("executor"), given.pop("workers", None))
     if "out" not in given:
         raise ParameterError("a run needs a folder for its release, `out` in [tune] or --out, got none")
-    objective = import_function("objective", tune.objective)
-    if hasattr(objective, "for_mechanism"):
-        objective = objective.for_mechanism(parse(file.mechanism))
     run = configure_run(
-        objective,
-        _space(space),
+        import_function("objective", tune.objective),
+        _space(file),
         mechanism=file.mechanism,
-        count=count,
-        score=tune.score if isinstance(tune.score, str) else _noisy_count(tune.score),
+        count=file.count,
+        final=file.final,
+        transfer=SAME if file.train is None else _transfer(file.train.transfer),
+        learning_rate=None if file.train is None else file.train.learning_rate,
+        subsample=file.subsample,
+        score=tune.score if isinstance(tune.score, str) else _noisy_count(tune.score, file.score_sigma),
         delta=file.delta,
         epsilon=file.epsilon,
         # A fallback from a function without arguments cannot depend on the data either.
@@ -75,28 +96,34 @@ def load_run(file: PlanFile, **options: Any) -> LoadedRun:
         **given,
     )
     synthetic = None if tune.synthetic is None else import_function("synthetic", tune.synthetic)
+    check_synthetic(run.spec.objective, synthetic)
     return LoadedRun(run, import_loader("data", tune.data), synthetic)
 
 
-def _space(fields: dict[str, Any]) -> Space:
+def _space(file: PlanFile) -> Space:
+    fields, defaults, weight = file.candidates()
     if isinstance(fields.get("function"), str):
         if len(fields) > 1:
-            raise ParameterError("`function` of the space must be its only entry, got hyperparameters too")
-        return Space(import_function("space.function", fields["function"]))
-    return Space({name: read_distribution(name, distribution) for name, distribution in fields.items()})
+            raise ParameterError("`function` of the space must be its only entry besides defaults, got hyperparameters too")
+        return Space(import_function("space.function", fields["function"]), defaults, weight)
+    return Space({name: read_distribution(name, distribution) for name, distribution in fields.items()}, defaults, weight)
 
 
-def _noisy_count(fields: NoisyCountTable) -> NoisyCount:
+def _noisy_count(fields: NoisyCountTable, sigma: float | None) -> NoisyCount:
     ids: Any = fields.ids
     if ids is not None and ":" in ids:
         ids = import_loader("score.ids", ids)
     return NoisyCount(
         correct=import_function("score.correct", fields.correct),
-        sigma=fields.sigma,
+        sigma=sigma,
         holdout=None if fields.holdout is None else LazyHoldout(import_loader("score.holdout", fields.holdout)),
         fraction=parse_number(fields.fraction) if isinstance(fields.fraction, str) else fields.fraction,
         ids=ids,
     )
+
+
+def _transfer(name: str) -> Any:
+    return import_function("transfer", name) if ":" in name else name
 
 
 def _export(tune: TuneTable) -> Any:

@@ -148,6 +148,10 @@ class Randomness:
         generator.set_state(torch.from_numpy(state))
         return generator
 
+    def derived(self, name: str) -> Randomness:
+        """Return randomness that is independent of this one and of any derived with another name."""
+        return Randomness(self._next_key("derived", name), self._bits)
+
     def integer(self, bits: int = SECURE_SEED_BITS) -> int:
         """Return a seed of this many bits, for a trainer that takes an integer. Fewer than 128 must be declared by ``seed_bits``."""
         length = int(check_number("bits", bits, integer_range(1, 4096)))

@@ -1,14 +1,11 @@
-"""What leaves a run: the winner or the fallback, with the certificate, written to its folder at the stated time."""
+"""What leaves a run: the winner or the fallback, with the certificate, written to its folder."""
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import shutil
-import time
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,20 +16,19 @@ from privselect.errors import ParameterError
 
 if TYPE_CHECKING:
     from privselect.certificates.certificate import Certificate
-    from privselect.counts import Count
-    from privselect.tuning.executors import Engine
+    from privselect.planning.plan_result import Plan
     from privselect.tuning.space import Candidate
 
 CERTIFICATE, RELEASE, PLAN = "certificate.json", "release.json", "plan.json"
-_STARTUP_SECONDS = 60.0  # for loading data and starting workers
-_SECONDS_BETWEEN_TRIALS = 1.0  # of one worker
 
 
 @dataclass(frozen=True)
 class Release:
     """The public result: the winner's candidate, score and artifact, and what releasing them costs.
 
-    If no trial was drawn, or every trial failed, ``candidate`` and ``score`` are None and the artifact is the declared fallback.
+    After a final training, ``artifact`` is what it trained and ``trained_with`` the candidate it used; ``score`` is the winner's score
+    in the search. If no trial was drawn, every trial failed or the final training failed, all of these are None and the artifact is
+    the declared fallback. ``plan`` says which mechanisms were run, and why if they were solved for.
     """
 
     candidate: Candidate | None
@@ -41,6 +37,8 @@ class Release:
     certificate: Certificate
     out: Path | None = None
     distributions: dict[str, Any] | None = None  # of each hyperparameter, if the objective drew them itself
+    trained_with: Candidate | None = None
+    plan: Plan | None = None
 
     def public_facts(self) -> dict[str, Any]:
         """Return the public facts about a run for other tools. Nothing depends on K, a losing trial or a clock.
@@ -52,12 +50,17 @@ class Release:
         return {
             "candidate": None if self.candidate is None else dict(self.candidate),
             "score": self.score,
+            "trained_with": None if self.trained_with is None else dict(self.trained_with),
             "fallback": self.is_fallback,
             "epsilon": certificate.total.upper,
             "delta": plan.delta,
             "neighbours": certificate.neighbours,
             "mechanism": plan.mechanism,
             "count": plan.count,
+            "visible": plan.visible,
+            "subsample": plan.subsample,
+            "final": plan.final,
+            "mechanism_claimed": run is not None and run.mechanism_claimed,
             "runs": 1 if run is None else run.runs,
             "insecure": run is not None and run.insecure,
             "draft": certificate.draft,
@@ -70,13 +73,33 @@ class Release:
 
     @property
     def is_fallback(self) -> bool:
-        """Whether the fallback is released: either K was 0 or all trials failed, and which of the two stays secret."""
+        """Whether the fallback is released: K was 0, all trials failed or the final training failed, and which it was stays secret."""
         return self.candidate is None
 
 
 def to_json_bytes(value: Any) -> bytes:
     """Write a value as JSON; equal values give equal bytes."""
     return (json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n").encode("utf-8")
+
+
+def files_of_release(release: Release, spec: dict[str, Any], artifact_file: str | None) -> dict[str, bytes]:
+    """Return the files of a release, except the artifact."""
+    released = {
+        "version": 2,
+        "fallback": release.is_fallback,
+        "candidate": release.candidate,
+        "score": release.score,
+        "trained_with": release.trained_with,
+        "artifact": artifact_file,
+        "certificate": release.certificate.hash,
+    }
+    if release.distributions is not None:
+        released["distributions"] = release.distributions
+    return {
+        PLAN: to_json_bytes(spec),
+        CERTIFICATE: release.certificate.to_json().encode("utf-8"),
+        RELEASE: to_json_bytes(released),
+    }
 
 
 # -- the folder ----------------------------------------------------------------------------------------------------------------
@@ -145,42 +168,3 @@ def set_release_time(out: Path, *names: str) -> None:
 
 def _partial_folder(out: Path, mark: str) -> Path:
     return out.with_name(f".{out.name}.{mark}.part")
-
-
-# -- a release at a fixed time, which then reveals nothing about K -------------------------------------------------------------
-
-
-def parse_release_time(value: Any) -> datetime | None:
-    """Return a time with its time zone, such as 2030-01-31T23:59:00Z; None stays None."""
-    moment = value
-    if isinstance(value, str):
-        with contextlib.suppress(ValueError):
-            moment = datetime.fromisoformat(value)
-    if moment is None or (isinstance(moment, datetime) and moment.tzinfo is not None):
-        return moment
-    raise ParameterError(f"`release_at` must be a time with a time zone, such as 2030-01-31T23:59:00Z, got {format_value(value)}")
-
-
-def check_release_time(moment: datetime, count: Count, engine: Engine, timeout: float | None) -> None:
-    """Refuse a release time that the run might miss. This needs a bound on K and on the time of each trial."""
-    if count.largest is None:
-        raise ParameterError(f"`release_at` needs a law of K with a largest K, such as geometric(mean=30, cap=100), got {count}")
-    if timeout is None:
-        raise ParameterError("`release_at` needs a `timeout` for each trial, got none")
-    rounds = -(-count.largest // engine.workers)
-    needed, left = rounds * (timeout + _SECONDS_BETWEEN_TRIALS) + _STARTUP_SECONDS, seconds_until(moment)
-    if left < needed:
-        raise ParameterError(
-            f"`release_at` must be at least {needed:.0f} seconds from now, the most that {count.largest} trials can take, got {left:.0f}"
-        )
-
-
-def seconds_until(moment: datetime) -> float:
-    """Return the number of seconds from now to this moment, negative if it has passed."""
-    return (moment - datetime.now(UTC)).total_seconds()
-
-
-def wait_until(moment: datetime) -> None:
-    """Sleep until this moment."""
-    while (left := seconds_until(moment)) > 0.0:
-        time.sleep(min(left, 60.0))

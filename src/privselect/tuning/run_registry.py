@@ -36,16 +36,16 @@ class OpenedRun:
         return LedgerError(f"cannot resume run {run}: {reason}. {ways} {path} to abandon it (its privacy cost remains spent)")
 
 
-def open_run(folder: str | Path | None, plan_hash: str, *, again: bool) -> OpenedRun:
+def open_run(folder: str | Path | None, plan_hash: str, *, again: bool, kind: type[Ledger] = Ledger) -> OpenedRun:
     """Open the ledger of the plan's unfinished run, or of a new run; after a released run, a new one needs ``again``."""
     if folder is None:
-        return OpenedRun(plan_hash, Ledger.in_memory(), None, 1)
+        return OpenedRun(plan_hash, kind.in_memory(), None, 1)
     number = 1
     while True:
         path = Path(folder).absolute() / f"{_file_prefix(plan_hash)}-{number}.sqlite"
         if not path.exists():
             _check_again(number, path, again=again)
-        ledger = Ledger.open(path)
+        ledger = kind.open(path)
         with ExitStack() as undo:
             undo.callback(ledger.close)
             record = ledger.run_record()
@@ -64,11 +64,21 @@ def check_folder_unclaimed(folder: str | Path | None, plan_hash: str, out: Path 
     if folder is None or out is None:
         return
     for path in sorted(Path(folder).glob("*-*.sqlite")):
-        if not path.name.startswith(_file_prefix(plan_hash)) and Ledger.unfinished_target(path) == str(out):
+        if path.name.startswith(_file_prefix(plan_hash)):
+            continue
+        found = Ledger.glance(path)
+        if found is not None and not found.released and found.target == str(out):
             raise LedgerError(
                 f"`out` must not belong to an unfinished run of another plan, got {format_value(str(out))}. Resume that run with its own "
                 f"plan, choose another folder, or delete {format_value(str(path))} to abandon it (its privacy cost remains spent)"
             )
+
+
+def find_run_of_problem(folder: str | Path, problem: str) -> str | None:
+    """Return the certificate of a run of the same open problem, of an unfinished one if there is one."""
+    runs = [found for path in sorted(Path(folder).glob("*-*.sqlite")) if (found := Ledger.glance(path)) and found.problem == problem]
+    runs.sort(key=lambda found: found.released)
+    return runs[0].certificate if runs else None
 
 
 def _file_prefix(plan_hash: str) -> str:

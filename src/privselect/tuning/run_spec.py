@@ -7,55 +7,70 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from privselect._util.validation import format_value
 from privselect.certificates.canonical import digest
-from privselect.errors import AbortedError, ParameterError, PrivselectError
+from privselect.tuning.candidate_checks import CandidateChecks
+from privselect.tuning.ledger import FINAL, SEARCH
 from privselect.tuning.plan_ids import name_in_plan
-from privselect.tuning.randomness import Stream, derive_key
-from privselect.tuning.release import to_json_bytes
 from privselect.tuning.scores import NoisyCount
 from privselect.tuning.space import DefineByRunSpace
+from privselect.tuning.subsample import HOLDOUT, TRAINING, draw_sample
+from privselect.tuning.told import Told, told_names
 from privselect.tuning.trial import TrialSetup
-from privselect.tuning.trial_mechanism import leaks_at_most, mechanism_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from fractions import Fraction
 
     from privselect.counts import Count
     from privselect.mechanisms import Mechanism
     from privselect.tuning.exports import Export
     from privselect.tuning.scores import Score
     from privselect.tuning.space import Candidate, Space
-    from privselect.tuning.trial_mechanism import MechanismOf
+    from privselect.tuning.transfer import Transfer
+    from privselect.tuning.trial_mechanism import MechanismOf, TrialMechanism
 
-_VALIDATION_DRAWS = 200  # candidates drawn to check a space before K is drawn
+
+@dataclass(frozen=True, repr=False)
+class FinalTraining:
+    """The second stage of a run: one training on all records, with a candidate that is a function of the winner's."""
+
+    mechanism: Mechanism
+    transfer: Transfer
+    mechanism_of: MechanismOf | None = None  # what the objective states that it runs in it for each candidate
 
 
 @dataclass(frozen=True, repr=False)
 class RunSpec:
-    """A trial, the distribution of its candidates and the law of K. Its hash identifies a run; the budget is not part of it."""
+    """A trial, the distribution of its candidates, the law of K and the final training.
+
+    The hash of a specification identifies a run; the budget is not part of it.
+    """
 
     objective: Callable[..., Any]
     space: Space
-    mechanism: Mechanism  # of a whole trial, score included
+    trial: TrialMechanism
     count: Count
     score: Score
     export: Export | None = None
     fallback: bytes | None = None
-    mechanism_of: MechanismOf | None = None  # if the mechanism above dominates what each candidate runs
-    mixture_of: MechanismOf | None = None  # if the mechanism above is the mixture of what the candidates run
+    final: FinalTraining | None = None  # None: the best trial itself is released
+    subsample: Fraction | None = None  # the probability of each record to be in the sample of the search; None for all records
 
     def as_dict(self) -> dict[str, Any]:
         """Return the values that are hashed; they are written next to the release, for a reviewer to hash again."""
+        mechanism_of = self.trial.mechanism_of
         return {
             "objective": objective_name(self.objective),
             "space": self.space.as_dict(),
             "mechanism": str(self.mechanism),
-            "mechanism_of": None if self.mechanism_of is None else objective_name(self.mechanism_of),
+            "mechanism_of": None if mechanism_of is None else objective_name(mechanism_of),
             "count": str(self.count),
             "score": self.score.as_dict() if isinstance(self.score, NoisyCount) else self.score,
             "export": None if self.export is None else self.export.name,
             "fallback": None if self.fallback is None else "sha256:" + sha256(self.fallback).hexdigest(),
+            "subsample": None if self.subsample is None else str(self.subsample),
+            "final": None if self.final is None else str(self.final.mechanism),
+            "transfer": None if self.final is None else self.final.transfer.name,
         }
 
     def digest(self) -> str:
@@ -67,73 +82,81 @@ class RunSpec:
         return bytes.fromhex(self.digest().removeprefix("sha256:"))
 
     @property
+    def mechanism(self) -> Mechanism:
+        """The mechanism of a whole search trial, score included."""
+        return self.trial.mechanism
+
+    @property
+    def visible(self) -> int | None:
+        """The number of trials if all of them are shown; None for a search that releases only the best of K trials."""
+        return None
+
+    @property
+    def final_mechanism(self) -> Mechanism | None:
+        """The mechanism of the final training; None without one."""
+        return None if self.final is None else self.final.mechanism
+
+    @property
     def define_by_run(self) -> bool:
         """Whether the objective draws its own candidate, which only the trial then knows."""
         return isinstance(self.space, DefineByRunSpace)
 
     @property
-    def checks_candidates(self) -> bool:
-        """Whether the mechanism of each candidate is checked."""
-        return self.mechanism_of is not None or self.mixture_of is not None
+    def checks(self) -> CandidateChecks:
+        """The checks of candidates."""
+        return CandidateChecks(self.space, self.trial, self.final)
 
-    def trial_setup(self, data: Any, score: Score, **limits: Any) -> TrialSetup:
-        """Split off the hold-out, and return what a worker needs to run trials. A candidate that only the trial knows is checked there."""
-        data, scorer = score.split(data, self.holdout_key()) if isinstance(score, NoisyCount) else (data, None)
-        check = self.candidate_fault if self.define_by_run and self.checks_candidates else None
-        return TrialSetup(self.objective, data, scorer, self.export, define_by_run=self.define_by_run, candidate_fault=check, **limits)
+    @property
+    def told(self) -> tuple[str, ...]:
+        """The keywords that the objective takes."""
+        return told_names(self.objective)
 
-    def check_candidate(self, candidate: Candidate) -> None:
-        """Stop the run at a candidate that may leak more than declared; a define-by-run candidate is checked in its trial."""
-        if not self.define_by_run and (fault := self.candidate_fault(candidate)) is not None:
-            raise AbortedError(f"{fault}; nothing is released") from None
+    # -- what the workers need ------------------------------------------------------------------------------------------------
 
-    def candidate_fault(self, candidate: Candidate) -> str | None:
-        """Return why a candidate may leak more than declared, or None. The text names no candidate, because that could reveal K."""
-        try:
-            return self._candidate_fault(candidate)
-        except Exception:  # noqa: BLE001 - from the user's function
-            return "the mechanism of a candidate could not be determined"
+    def search_setup(self, data: Any, score: Score, secret: bytes, **limits: Any) -> TrialSetup:
+        """Split off the hold-out, draw the sample, and return what a worker needs to run search trials."""
+        holdout = None
+        if isinstance(score, NoisyCount):
+            data, holdout = score.split(data, self.holdout_key())
+        if self.subsample is not None:
+            data = draw_sample(data, self.subsample, secret, TRAINING)
+            holdout = None if holdout is None else draw_sample(holdout, self.subsample, secret, HOLDOUT)
+        training = self.trial.training(self.score)
+        if self.define_by_run and callable(training):
+            training = self.trial.covering_training(self.score)  # the candidate is not known when the trial is told
+        checks = self.checks
+        return TrialSetup(
+            self.objective,
+            data,
+            score.scorer(holdout) if isinstance(score, NoisyCount) else None,
+            self.export if self.final is None else None,  # what a search trial trained is not released if a final training follows
+            define_by_run=self.define_by_run,
+            candidate_fault=checks.safe_search_fault if self.define_by_run and checks.any_mechanism else None,
+            told=self._told(SEARCH, training),
+            **limits,
+        )
 
-    def _candidate_fault(self, candidate: Candidate) -> str | None:
-        if self.mixture_of is not None:
-            mechanism = mechanism_for(self.mixture_of, candidate)
-            if not leaks_at_most(mechanism, mechanism_for(self.mixture_of, self.space.finite_part(candidate))):
-                return "the mechanism of a candidate may leak more than the one accounted for; pass a mechanism that covers all candidates"
-        if self.mechanism_of is not None and not leaks_at_most(mechanism_for(self.mechanism_of, candidate), self.mechanism):
-            return f"a candidate of the space runs a mechanism that may leak more than the declared {format_value(str(self.mechanism))}"
-        return None
+    def final_setup(self, final: FinalTraining, data: Any, **limits: Any) -> TrialSetup:
+        """Return what a worker needs for the final training on all records."""
+        return TrialSetup(
+            self.objective,
+            data,
+            None,
+            self.export,
+            define_by_run=self.define_by_run,
+            candidate_fault=self.checks.safe_final_fault if self.define_by_run and final.mechanism_of is not None else None,
+            told=self._told(FINAL, final.mechanism),
+            is_final=True,
+            **limits,
+        )
 
-    def validate_space(self) -> None:
-        """Draw candidates unrelated to those of the run, so errors in the space are found before K is drawn."""
-        keys = [derive_key(bytes(32), "look", number) for number in range(_VALIDATION_DRAWS)]
-        candidates = [self._draw_for_validation(key) for key in keys]
-        # A space that keeps a state, such as a walk over a grid, or has its own generator, draws another candidate the second time.
-        if candidates != [self._draw_for_validation(key) for key in reversed(keys)][::-1]:
-            raise ParameterError("`space` must take all its randomness from `suggest`: the same randomness gave different candidates")
-        for candidate in () if self.define_by_run else candidates:
-            try:
-                fault = self._candidate_fault(candidate)
-            except PrivselectError:
-                raise
-            except Exception as error:
-                raise ParameterError(
-                    f"`mechanism_of` must return the mechanism of every candidate, got {type(error).__name__}: {error} "
-                    f"for {format_value(candidate)}"
-                ) from error
-            if fault is not None:
-                raise ParameterError(fault)
+    def _told(self, stage: str, training: Mechanism | MechanismOf) -> Told | None:
+        names = self.told
+        return Told(stage, training, names) if names else None
 
-    def _draw_for_validation(self, key: bytes) -> Candidate:
-        try:
-            candidate = self.space.draw(Stream(key))
-            to_json_bytes(candidate)
-        except PrivselectError:
-            raise
-        except Exception as error:
-            raise ParameterError(
-                f"`space` must draw candidates that can be written as JSON, got {type(error).__name__}: {error}"
-            ) from error
-        return candidate
+    def final_candidate(self, transferred: Candidate) -> Candidate:
+        """Return a candidate of the final training in the form in which a worker gets it."""
+        return self.space.final_candidate(transferred) if isinstance(self.space, DefineByRunSpace) else transferred
 
 
 def objective_name(objective: Any) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -69,10 +69,11 @@ class NoisyCount:
     It must not raise, whatever a record contains, because a failed trial is visible without the noise.
     Pass the hold-out as ``holdout``, or split it off by a keyed hash of each record's stable id: ``fraction`` of the records, with
     their ids from ``ids``, a function of the data or the name of a column. In a split by index, one record could move all others.
+    If ``sigma`` is None, ``tune`` solves for it from the budget.
     """
 
     correct: Callable[[Any, Any], Any]
-    sigma: float
+    sigma: float | None = None
     holdout: Any = None
     fraction: Any = None
     ids: Callable[[Any], Any] | str | None = None
@@ -80,7 +81,8 @@ class NoisyCount:
     def __post_init__(self) -> None:
         if not callable(self.correct):
             raise ParameterError(f"`correct` must be a function of the artifact and the hold-out, got {format_value(self.correct)}")
-        object.__setattr__(self, "sigma", self.noise.sigma)
+        if self.sigma is not None:
+            object.__setattr__(self, "sigma", self.noise.sigma)
         if (self.holdout is None) == (self.fraction is None):
             raise ParameterError("a noisy count needs either `holdout`, or `fraction` and `ids` to split one off, but not both")
         if self.fraction is not None:
@@ -99,7 +101,13 @@ class NoisyCount:
     @property
     def noise(self) -> DiscreteGaussian:
         """The mechanism of the score: one record changes the count by at most 1."""
+        if self.sigma is None:
+            raise ParameterError("`sigma` of the noisy count must be stated or solved for first, got None")
         return noise_of_count(self.sigma)
+
+    def with_sigma(self, sigma: float) -> NoisyCount:
+        """Return the score with this noise."""
+        return replace(self, sigma=sigma)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the score for JSON."""
@@ -107,10 +115,10 @@ class NoisyCount:
         holdout = "given apart" if self.fraction is None else split
         return {"noisy_count": {"correct": name_in_plan(self.correct), "sigma": self.sigma, "holdout": holdout}}
 
-    def split(self, data: Any, key: bytes) -> tuple[Any, HoldoutScorer]:
-        """Return the data to train on, and the scorer on the hold-out."""
+    def split(self, data: Any, key: bytes) -> tuple[Any, Any]:
+        """Return the data to train on, and the hold-out."""
         if self.fraction is None:
-            return data, HoldoutScorer(self.correct, self.holdout, self.noise)
+            return data, self.holdout
         records = record_count(data)
         if records * min(self.fraction, 1 - self.fraction) < 1:
             raise ParameterError(f"`data` must have enough records for a hold-out of {self.fraction} of them, got too few")
@@ -118,13 +126,11 @@ class NoisyCount:
         held = keyed_split(ids, self.fraction, key)
         if len(held) != records:
             raise ParameterError("`ids` must give one id for each record, got another number of ids")
-        training, holdout = select_records(data, ~held), select_records(data, held)
-        if record_count(training) != np.count_nonzero(~held) or record_count(holdout) != np.count_nonzero(held):
-            raise ParameterError(
-                f"`data` must support selecting records by a boolean mask, as arrays and tables do, got a {type(data).__name__}. "
-                "Pass arrays, or pass the hold-out as `holdout`"
-            )
-        return training, HoldoutScorer(self.correct, holdout, self.noise)
+        return pick_records(data, ~held), pick_records(data, held)
+
+    def scorer(self, holdout: Any) -> HoldoutScorer:
+        """Return the scorer on this hold-out."""
+        return HoldoutScorer(self.correct, holdout, self.noise)
 
 
 Score = str | NoisyCount
@@ -171,6 +177,17 @@ def select_records(data: Any, mask: Any) -> Any:
     if isinstance(data, Mapping):
         return {name: _select(column, mask) for name, column in data.items()}
     return _select(data, mask)
+
+
+def pick_records(data: Any, mask: NDArray[np.bool_]) -> Any:
+    """Return the records marked by the mask; refuse data that reads a mask in another way."""
+    picked = select_records(data, mask)
+    if record_count(picked) != np.count_nonzero(mask):
+        raise ParameterError(
+            f"`data` must support selecting records by a boolean mask, as arrays and tables do, got a {type(data).__name__}. "
+            "Pass arrays, or pass the hold-out as `holdout`"
+        )
+    return picked
 
 
 def _select(column: Any, mask: Any) -> Any:

@@ -1,208 +1,50 @@
 """The search space: a distribution of candidates, fixed before the data is accessed.
 
 Every trial draws its candidate from this distribution, independently and with replacement. Trying each point of a grid once, or
-choosing the next candidate by earlier scores, would be another mechanism.
+choosing the next candidate by earlier scores, would be another mechanism. Defaults are a part of the distribution: with a stated
+probability a candidate starts from one of them.
 """
 
 from __future__ import annotations
 
 import math
-import re
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from privselect._util.random_bits import uniform_below
-from privselect._util.validation import POSITIVE, REAL, Range, check_fraction, check_number, format_value, integer_range
-from privselect.errors import ParameterError
+from privselect._util.validation import format_value
+from privselect.errors import ParameterError, PrivselectError
+from privselect.tuning.defaults import Defaults, read_defaults
+from privselect.tuning.distributions import MAX_LISTED, Distribution
 from privselect.tuning.plan_ids import name_in_plan
+from privselect.tuning.randomness import Stream, derive_key
+from privselect.tuning.suggest import COMPLETE, FIXED, STREAM, Suggest, check_name
 
 if TYPE_CHECKING:
     from privselect._util.random_bits import Entropy
-    from privselect.tuning.randomness import Stream
 
 Candidate: TypeAlias = dict[str, Any]
-_FLOAT_BITS = 53
-_WEIGHT = re.compile(r"[0-9]{1,100}(/[0-9]{1,100}|\.[0-9]{1,100})?")
-_MAX_OPTIONS = 10_000
-_MAX_LISTED = 1000  # candidates of a finite space that are listed one by one
-
-
-class Distribution(ABC):
-    """The distribution of one hyperparameter."""
-
-    @abstractmethod
-    def draw(self, entropy: Entropy) -> Any:
-        """Draw one value."""
-
-    @abstractmethod
-    def as_dict(self) -> dict[str, Any]:
-        """Return the distribution for JSON, with every number in full, because it is hashed."""
-
-    def listed(self) -> list[tuple[Fraction, Any]] | None:
-        """Return every value with its exact probability, or None if there are infinitely or too many values."""
-        return None
-
-
-class _Interval(Distribution):
-    """A distribution on the numbers from ``low`` to ``high``, which must be in the range ``allowed``."""
-
-    kind: ClassVar[str]  # the name in plan files
-    allowed: ClassVar[Range]
-    low: Any
-    high: Any
-
-    def __post_init__(self) -> None:
-        for bound in ("low", "high"):
-            object.__setattr__(self, bound, check_number(bound, getattr(self, bound), self.allowed))
-        if self.low > self.high:
-            raise ParameterError(f"`low` must be at most `high`, got {self.low!r} and {self.high!r}")
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the bounds."""
-        return {self.kind: [self.low, self.high]}
-
-
-@dataclass(frozen=True)
-class Uniform(_Interval):
-    """A real number, uniform between ``low`` and ``high``."""
-
-    kind = "uniform"
-    allowed = REAL
-    low: float
-    high: float
-
-    def draw(self, entropy: Entropy) -> float:
-        """Draw one of 2^53 evenly spaced values, all equally likely."""
-        share = entropy.getrandbits(_FLOAT_BITS) / (2**_FLOAT_BITS - 1)
-        return float(min(max(self.low * (1.0 - share) + self.high * share, self.low), self.high))
-
-
-@dataclass(frozen=True)
-class LogUniform(Uniform):
-    """A positive number whose logarithm is uniform."""
-
-    kind = "log_uniform"
-    allowed = POSITIVE
-
-    def draw(self, entropy: Entropy) -> float:
-        """Draw the logarithm uniformly."""
-        log = Uniform(math.log(self.low), math.log(self.high)).draw(entropy)
-        return min(max(math.exp(log), self.low), self.high)
-
-
-@dataclass(frozen=True)
-class Integer(_Interval):
-    """An integer, uniform from ``low`` to ``high``, both included."""
-
-    kind = "integer"
-    allowed = integer_range(-(10**15), 10**15)
-    low: int
-    high: int
-
-    def draw(self, entropy: Entropy) -> int:
-        """Draw exactly uniformly."""
-        return self.low + uniform_below(self.high - self.low + 1, entropy)
-
-    def listed(self) -> list[tuple[Fraction, Any]] | None:
-        """Return every integer with its probability, unless there are too many."""
-        count = self.high - self.low + 1
-        return [(Fraction(1, count), self.low + i) for i in range(count)] if count <= _MAX_LISTED else None
-
-
-@dataclass(init=False, repr=False, unsafe_hash=True)
-class Choice(Distribution):
-    """One of several options, with exact rational weights, equal by default. Weights need not sum to 1."""
-
-    options: tuple[Any, ...]
-    weights: tuple[Fraction, ...]
-
-    def __init__(self, options: Sequence[Any], weights: Sequence[Any] | None = None) -> None:
-        if isinstance(options, str) or not isinstance(options, Sequence) or not 1 <= len(options) <= _MAX_OPTIONS:
-            raise ParameterError(f"`options` must be a list of 1 to {_MAX_OPTIONS} values, got {format_value(options)}")
-        options = [_check_option(option) for option in options]
-        if weights is None:
-            weights = [1] * len(options)
-        elif isinstance(weights, str) or not isinstance(weights, Sequence) or len(weights) != len(options):
-            raise ParameterError(f"`weights` must be a list of {len(options)} weights, one per option, got {format_value(weights)}")
-        exact = [_check_weight(weight) for weight in weights]
-        total = sum(exact, Fraction(0))
-        self.options = tuple(options)
-        self.weights = tuple(weight / total for weight in exact)
-        unit = math.lcm(*(weight.denominator for weight in self.weights))
-        self._unit, self._integer_weights = unit, [int(weight * unit) for weight in self.weights]
-
-    def __repr__(self) -> str:
-        return f"Choice({list(self.options)!r}, weights={[str(weight) for weight in self.weights]!r})"
-
-    def draw(self, entropy: Entropy) -> Any:
-        """Draw exactly by the weights."""
-        point = uniform_below(self._unit, entropy)
-        for option, weight in zip(self.options, self._integer_weights, strict=True):
-            point -= weight
-            if point < 0:
-                return option
-        raise AssertionError("the weights sum to the unit")  # pragma: no cover
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the options and their weights as fractions."""
-        return {"choice": list(self.options), "weights": [str(weight) for weight in self.weights]}
-
-    def listed(self) -> list[tuple[Fraction, Any]] | None:
-        """Return the options with their weights, unless there are too many."""
-        return list(zip(self.weights, self.options, strict=True)) if len(self.options) <= _MAX_LISTED else None
-
-
-class Suggest:
-    """The argument of a define-by-run space: each hyperparameter is drawn once by its name, and the draws are the candidate."""
-
-    __slots__ = ("_any_name", "_entropy", "distributions", "drawn")
-
-    def __init__(self, entropy: Entropy, *, any_name: bool = False) -> None:
-        self._entropy, self._any_name = entropy, any_name
-        self.drawn: Candidate = {}
-        self.distributions: dict[str, Distribution] = {}
-
-    def __repr__(self) -> str:
-        return "Suggest(...)"
-
-    def uniform(self, name: str, low: float, high: float) -> float:
-        """Draw a real number."""
-        return float(self.draw(name, Uniform(low, high)))
-
-    def log_uniform(self, name: str, low: float, high: float) -> float:
-        """Draw a positive number, uniform in its logarithm."""
-        return float(self.draw(name, LogUniform(low, high)))
-
-    def integer(self, name: str, low: int, high: int) -> int:
-        """Draw an integer, both bounds included."""
-        return int(self.draw(name, Integer(low, high)))
-
-    def choice(self, name: str, options: Sequence[Any], weights: Sequence[Any] | None = None) -> Any:
-        """Draw one of several options."""
-        return self.draw(name, Choice(options, weights))
-
-    def draw(self, name: str, distribution: Distribution) -> Any:
-        """Draw one value of any distribution."""
-        if not (self._any_name and isinstance(name, str) and name):
-            _check_name(name)
-        if name in self.drawn:
-            raise ParameterError(f"a space must draw each name once, got {format_value(name)} twice")
-        self.drawn[name] = value = distribution.draw(self._entropy)
-        self.distributions[name] = distribution
-        return value
+_DEFAULT_DRAWS = 20  # candidates drawn from each default of a function, to find names that it never draws
 
 
 class Space:
-    """Named hyperparameters with their distributions, or a function of a :class:`Suggest` if a draw depends on other draws."""
+    """Named hyperparameters with their distributions, or a function of a :class:`Suggest` if a draw depends on other draws.
 
-    def __init__(self, distributions: Mapping[str, Distribution] | Callable[[Suggest], Any]) -> None:
+    With probability ``weight``, exactly, a candidate starts from one of ``defaults``, all equally likely; the names that this default
+    leaves out are drawn. Otherwise the whole candidate is drawn. Without ``weight`` the probability is 1/2.
+    """
+
+    def __init__(
+        self,
+        distributions: Mapping[str, Distribution] | Callable[[Suggest], Any],
+        defaults: Any = None,
+        weight: Any = None,
+    ) -> None:
         if isinstance(distributions, Mapping):
             for name, distribution in distributions.items():
-                _check_name(name)
+                check_name(name)
                 if not isinstance(distribution, Distribution):
                     raise ParameterError(
                         f"`{name}` of the space must be Uniform, LogUniform, Integer or Choice, got {format_value(distribution)}"
@@ -215,111 +57,203 @@ class Space:
             self.distributions, self._function = None, distributions
         else:
             raise ParameterError(f"`space` must be a dict of distributions or a function of `suggest`, got {format_value(distributions)}")
+        self.defaults: Defaults | None = None
+        self._set_defaults(read_defaults(defaults, weight))
 
     def __repr__(self) -> str:
-        return f"Space({self._function if self.distributions is None else self.distributions!r})"
+        return f"Space({self._function if self.distributions is None else self.distributions!r}{self._defaults_text()})"
 
     def draw(self, entropy: Entropy) -> Candidate:
         """Draw one candidate."""
-        suggest = Suggest(entropy)
+        fixed = {} if self.defaults is None else self.defaults.choose(entropy)
+        return self._draw_from(fixed, entropy)
+
+    def as_dict(self) -> Any:
+        """Return the distributions, or the name of the function, with the defaults if there are any, for JSON."""
+        return self._plain_dict() if self.defaults is None else self.defaults.as_dict(self._plain_dict())
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes for the certificate."""
+        return () if self.defaults is None else (self.defaults.note,)
+
+    def listed(self) -> list[tuple[Fraction, Candidate]] | None:
+        """Return the :meth:`finite_part` of every candidate with its exact probability, or None if unknown or too many."""
+        if self.distributions is None:
+            return None
+        starts = [(Fraction(1), {})] if self.defaults is None else self.defaults.listed()
+        entries: list[tuple[Fraction, Candidate]] = []
+        for probability, fixed in starts:
+            rest = self._listed_from(fixed) if probability else []
+            if rest is None or len(entries) + len(rest) > MAX_LISTED:
+                return None
+            entries += [(probability * weight, candidate) for weight, candidate in rest]
+        return entries if self.defaults is None else _merge_equal(entries)
+
+    def finite_part(self, candidate: Candidate) -> Candidate:
+        """Return the candidate without the hyperparameters that have infinitely many values, or too many to list."""
+        return {name: candidate[name] for name in self._finite_names()}
+
+    def fault(self, candidate: Mapping[str, Any]) -> str | None:
+        """Return why a candidate is not one of this space, such as the result of a transfer, or None."""
+        suggest = Suggest(Stream(bytes(32)), fixed=candidate, complete=True)
+        try:
+            if self._function is not None:
+                self._function(suggest)
+            for name, distribution in (self.distributions or {}).items():
+                suggest.draw(name, distribution)
+        except PrivselectError as error:
+            return str(error)
+        except Exception as error:  # noqa: BLE001 - from the user's function
+            return f"the space failed with {type(error).__name__}"
+        for name, distribution in suggest.distributions.items():
+            if not distribution.contains(candidate[name]):
+                return f"`{name}` of the space must be {distribution.allowed}, got {format_value(candidate[name])}"
+        unknown = [name for name in candidate if name not in suggest.drawn]
+        return f"the space has no hyperparameter {format_value(unknown[0])}" if unknown else None
+
+    def with_defaults(self, defaults: Any, weight: Any = None) -> Space:
+        """Return this space with defaults; a space that has defaults already is refused."""
+        read = read_defaults(defaults, weight)
+        if read is None:
+            return self
+        if self.defaults is not None:
+            raise ParameterError("`defaults` must be given once, but the space has its own; got them again")
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other._set_defaults(read)
+        return other
+
+    # -- defaults -------------------------------------------------------------------------------------------------------------
+
+    def _set_defaults(self, defaults: Defaults | None) -> None:
+        """Check the defaults against the space and keep them in the form in which the space draws values."""
+        if defaults is None:
+            return
+        if self.distributions is not None:
+            known, candidates = self.distributions, []
+            for number, default in enumerate(defaults.candidates, 1):
+                candidates.append({name: _checked(name, value, number, known) for name, value in default.items()})
+            defaults = replace(defaults, candidates=tuple(candidates))
+        else:
+            for number, default in enumerate(defaults.candidates, 1):
+                self._try_default(number, default)
+        self.defaults = defaults
+
+    def _try_default(self, number: int, default: Candidate) -> None:
+        """Draw from one default of a function, to find values outside its ranges and names that it never draws."""
+        drawn: set[str] = set()
+        for draw in range(_DEFAULT_DRAWS):
+            try:
+                drawn |= set(self._draw_from(default, Stream(derive_key(bytes(32), "default", draw))))
+            except PrivselectError as error:
+                raise ParameterError(f"default {number}: {error}") from None
+            except Exception:  # noqa: BLE001 - from the user's function; the run draws from it too, and reports the error with its text
+                return
+        for name in default:
+            if name not in drawn:
+                raise ParameterError(
+                    f"`defaults` must use hyperparameters of the space, got {format_value(name)} in default {number}, which the space "
+                    f"did not draw in {_DEFAULT_DRAWS} candidates"
+                )
+
+    def _defaults_text(self) -> str:
+        if self.defaults is None:
+            return ""
+        return f", defaults={list(self.defaults.candidates)!r}, weight={str(self.defaults.weight)!r}"
+
+    # -- parts ----------------------------------------------------------------------------------------------------------------
+
+    def _draw_from(self, fixed: Mapping[str, Any], entropy: Entropy) -> Candidate:
+        suggest = Suggest(entropy, fixed=fixed)
         if self._function is not None:
             self._function(suggest)
         for name, distribution in (self.distributions or {}).items():
             suggest.draw(name, distribution)
         return suggest.drawn
 
-    def as_dict(self) -> Any:
-        """Return the distributions, or the name of the function, for JSON."""
+    def _plain_dict(self) -> Any:
         if self.distributions is None:
             return {"function": name_in_plan(self._function)}
         return {name: distribution.as_dict() for name, distribution in self.distributions.items()}
 
-    def listed(self) -> list[tuple[Fraction, Candidate]] | None:
-        """Return the :meth:`finite_part` of every candidate with its exact probability, or None if unknown or too many."""
-        columns = {name: distribution.listed() for name, distribution in (self.distributions or {}).items()}
-        finite = {name: column for name, column in columns.items() if column is not None}
-        if self.distributions is None or math.prod(len(column) for column in finite.values()) > _MAX_LISTED:
-            return None
-        weights = (math.prod((weight for weight, _ in row), start=Fraction(1)) for row in product(*finite.values()))
-        values = (dict(zip(finite, (value for _, value in row), strict=True)) for row in product(*finite.values()))
-        return list(zip(weights, values, strict=True))
+    def _finite_names(self) -> list[str]:
+        """Return the names whose values can be listed: by their distribution, or because every candidate gets them from a default."""
+        always = set()
+        if self.defaults is not None and self.defaults.weight == 1:
+            always = set.intersection(*(set(default) for default in self.defaults.candidates))
+        return [name for name, column in (self.distributions or {}).items() if name in always or column.listed() is not None]
 
-    def finite_part(self, candidate: Candidate) -> Candidate:
-        """Return the candidate without the hyperparameters that have infinitely many values, or too many to list."""
-        return {name: candidate[name] for name, distribution in (self.distributions or {}).items() if distribution.listed() is not None}
+    def _listed_from(self, fixed: Mapping[str, Any]) -> list[tuple[Fraction, Candidate]] | None:
+        known = self.distributions or {}
+        names = self._finite_names()
+        columns = [[(Fraction(1), fixed[name])] if name in fixed else known[name].listed() or [] for name in names]
+        if math.prod(len(column) for column in columns) > MAX_LISTED:
+            return None
+        return [
+            (math.prod((weight for weight, _ in row), start=Fraction(1)), dict(zip(names, (value for _, value in row), strict=True)))
+            for row in product(*columns)
+        ]
 
 
 class DefineByRunSpace(Space):
     """A space that only the objective knows: it gets a :class:`Suggest` and draws from it while it runs.
 
     The user declares that no range was computed from the records. A :class:`Space` is safer: it is fixed before the data is accessed.
+    Values of defaults are checked when the objective draws them; names that it does not draw are ignored.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, defaults: Any = None, weight: Any = None) -> None:
         self.distributions, self._function, self._name = None, None, name
+        self.defaults = read_defaults(defaults, weight)
 
     def __repr__(self) -> str:
-        return f"DefineByRunSpace({self._name!r})"
+        return f"DefineByRunSpace({self._name!r}{self._defaults_text()})"
 
     def draw(self, entropy: Entropy) -> Candidate:
-        """Return the key of the stream from which the objective will draw."""
-        return {"stream": cast("Stream", entropy).key.hex()}
+        """Return the key of the stream from which the objective will draw, and what is fixed if the candidate starts from a default."""
+        key = cast("Stream", entropy).key
+        # The choice has its own stream: with the same bits it would depend on the first draws.
+        fixed = {} if self.defaults is None else self.defaults.choose(Stream(derive_key(key, "default")))
+        return {STREAM: key.hex(), **({FIXED: dict(fixed)} if fixed else {})}
 
-    def as_dict(self) -> Any:
-        """Return the name of the space for JSON."""
+    def final_candidate(self, candidate: Mapping[str, Any]) -> Candidate:
+        """Return the candidate of a final training, in which the objective gets these values and may draw no other name."""
+        return {STREAM: bytes(32).hex(), FIXED: dict(candidate), COMPLETE: True}
+
+    def fault(self, candidate: Mapping[str, Any]) -> str | None:  # noqa: ARG002
+        """Return None: only the objective knows its ranges."""
+        return None
+
+    def _set_defaults(self, defaults: Defaults | None) -> None:
+        self.defaults = defaults
+
+    def _plain_dict(self) -> Any:
         return {"suggested": self._name}
 
 
-def read_distribution(name: str, fields: Any) -> Distribution:
-    """Return a distribution from its form in plan files, such as ``{ log_uniform = [0.01, 1] }``."""
-    if isinstance(fields, Mapping):
-        kinds = [kind for kind in _KINDS if kind in fields]
-        if len(kinds) == 1 and set(fields) <= {kinds[0], *(("weights",) if kinds[0] == "choice" else ())}:
-            try:
-                return _KINDS[kinds[0]](*_arguments(kinds[0], fields))
-            except ParameterError as error:
-                raise ParameterError(f"`{name}` of the space: {error}") from None
-    raise ParameterError(
-        f"`{name}` of the space must be one of {{ uniform = [low, high] }}, {{ log_uniform = [low, high] }}, {{ integer = [low, high] }}, "
-        f"{{ choice = [...], weights = [...] }}, got {format_value(fields)}"
-    )
+def read_space(given: Any, defaults: Any = None, weight: Any = None) -> Space:
+    """Return a space from a space, a dict of distributions or a function, with its defaults."""
+    if isinstance(given, Space):
+        if defaults is None and weight is None:
+            return given
+        return given.with_defaults(defaults, weight)
+    return Space(given, defaults, weight)
 
 
-_KINDS: dict[str, Callable[..., Distribution]] = {kind.kind: kind for kind in (Uniform, LogUniform, Integer)} | {"choice": Choice}
+def _checked(name: str, value: Any, number: int, known: Mapping[str, Distribution]) -> Any:
+    if name not in known:
+        raise ParameterError(f"`defaults` must use hyperparameters of the space ({', '.join(known)}), got {format_value(name)}")
+    distribution = known[name]
+    if not distribution.contains(value):
+        raise ParameterError(f"`{name}` of default {number} must be {distribution.allowed}, got {format_value(value)}")
+    return distribution.normalize(value)
 
 
-def _arguments(kind: str, fields: Mapping[str, Any]) -> tuple[Any, Any]:
-    if kind == "choice":
-        return fields["choice"], fields.get("weights")
-    bounds = fields[kind]
-    if not isinstance(bounds, Sequence) or isinstance(bounds, str) or len(bounds) != 2:
-        raise ParameterError(f"`{kind}` must be [low, high], got {format_value(bounds)}")
-    return bounds[0], bounds[1]
-
-
-def _check_name(name: object) -> None:
-    if not isinstance(name, str) or not name.isidentifier():
-        raise ParameterError(f"a hyperparameter's name must be an identifier such as learning_rate, got {format_value(name)}")
-
-
-def _check_option(option: Any) -> Any:
-    """Return an immutable option that JSON can write; lists, such as layer sizes, become tuples."""
-    if isinstance(option, list | tuple):
-        return tuple(_check_option(part) for part in option)
-    if type(option).__module__ == "numpy" and getattr(option, "ndim", None) == 0:
-        option = option.item()
-    if option is None or isinstance(option, bool | int | str) or (isinstance(option, float) and math.isfinite(option)):
-        return option
-    raise ParameterError(f"an option must be text, a finite number, true, false, None, or a list of these, got {format_value(option)}")
-
-
-def _check_weight(weight: Any) -> Fraction:
-    if isinstance(weight, str):
-        try:
-            weight = Fraction(weight if _WEIGHT.fullmatch(weight) else "")
-        except (ValueError, ZeroDivisionError):
-            raise ParameterError(f"a weight must be a positive number or fraction such as 1/3, got {format_value(weight)}") from None
-    exact = check_fraction("weight", weight)
-    if exact <= 0:
-        raise ParameterError(f"a weight must be positive, got {format_value(weight)}")
-    return exact
+def _merge_equal(entries: list[tuple[Fraction, Candidate]]) -> list[tuple[Fraction, Candidate]]:
+    """Add up the probabilities of equal candidates; true and 1 are not equal."""
+    merged: dict[str, tuple[Fraction, Candidate]] = {}
+    for weight, candidate in entries:
+        before, _ = merged.get(repr(candidate), (Fraction(0), candidate))
+        merged[repr(candidate)] = (before + weight, candidate)
+    return list(merged.values())

@@ -1,4 +1,4 @@
-"""One trial as a worker runs it: a pure function of its randomness, the candidate and the data."""
+"""One trial, or the final training, as a worker runs it: a pure function of its randomness, the candidate and the data."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from privselect.tuning.isolation import limit_time, suppress_output
 from privselect.tuning.plan_violation import PlanViolation, ViolationResult, recorded_violations
 from privselect.tuning.randomness import SECURE_SEED_BITS, Randomness, Stream, derive_key
 from privselect.tuning.release import to_json_bytes
-from privselect.tuning.space import Suggest
+from privselect.tuning.suggest import Suggest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from privselect.tuning.exports import Export
     from privselect.tuning.scores import HoldoutScorer
     from privselect.tuning.space import Candidate
+    from privselect.tuning.told import Told
 
 _MAX_ARTIFACT_BYTES = 900_000_000  # SQLite stores at most a billion bytes in one value
 _LENGTH_BYTES = 8  # of the number before a packed candidate
@@ -32,7 +33,7 @@ class Outcome(NamedTuple):
     """What a trial that did not fail returns to the coordinator. Secret, unless the trial wins."""
 
     score: float
-    artifact: bytes  # as exported; if the objective drew its own candidate, with the candidate before it
+    artifact: bytes  # as exported; if the objective drew its own candidate in a search, with the candidate before it
 
     def __repr__(self) -> str:
         return "Outcome(...)"
@@ -54,14 +55,17 @@ class TrialSetup:
     memory_limit: int | None = None  # bytes
     define_by_run: bool = False  # whether the objective draws its own candidate
     candidate_fault: Callable[[Candidate], str | None] | None = None  # checks a candidate that only the trial knows
+    told: Told | None = None  # keywords for the objective
+    is_final: bool = False  # whether this is the final training, of which only the artifact counts
 
     def run(self, candidate: Candidate, seed: bytes) -> Outcome:
         """Run the trial; any error is raised, and a dry run shows it."""
         # The noise of the score is independent of all randomness that the objective can get.
         randomness = Randomness(derive_key(seed, "objective"), self.seed_bits)
         # A copy: what the objective does to its candidate must not change what is released.
-        given = Suggest(Stream(bytes.fromhex(candidate["stream"])), any_name=True) if self.define_by_run else dict(candidate)
-        returned = self.objective(given, self.data, randomness)
+        given = Suggest.of_candidate(candidate) if self.define_by_run else dict(candidate)
+        told = {} if self.told is None else self.told.keywords(candidate)
+        returned = self.objective(given, self.data, randomness, **told)
         if isinstance(given, Suggest) and self.candidate_fault is not None and (fault := self.candidate_fault(given.drawn)) is not None:
             raise PlanViolation(fault)
         if not isinstance(returned, tuple) or len(returned) != 2:
@@ -72,11 +76,11 @@ class TrialSetup:
                 raise ParameterError("the objective must return None as the score when the score is a noisy count on the hold-out")
             score = self.scorer.score(artifact, Stream(derive_key(seed, "score")))
         content = b"" if self.export is None else self.export.encode(artifact)
-        if isinstance(given, Suggest):
+        if isinstance(given, Suggest) and not self.is_final:
             content = pack_trial(given, content)
         if len(content) > _MAX_ARTIFACT_BYTES:
             raise ParameterError(f"an artifact must have at most {_MAX_ARTIFACT_BYTES} bytes, got more")
-        return Outcome(check_score(score), content)
+        return Outcome(0.0 if self.is_final else check_score(score), content)
 
 
 def run_trial(setup: TrialSetup, candidate: Candidate, seed: bytes) -> Outcome | ViolationResult | None:

@@ -29,6 +29,15 @@ class TrialMechanism(NamedTuple):
     mechanism_of: MechanismOf | None  # if the mechanism above dominates what this states for each candidate
     mixture_of: MechanismOf | None  # if the mechanism above is the mixture of what this states for each candidate
 
+    def training(self, score: Score) -> Mechanism | MechanismOf:
+        """Return the mechanism of training in a trial, without the noise of the score; a function if it depends on the candidate."""
+        function = self.mixture_of or self.mechanism_of
+        return self.covering_training(score) if function is None else functools.partial(_training_of, function, score)
+
+    def covering_training(self, score: Score) -> Mechanism:
+        """Return the mechanism that covers training in every trial, without the noise of the score."""
+        return _without_score_noise(self.mechanism, score)
+
 
 def resolve_mechanism(given: Any, mechanism_of: MechanismOf | None, objective: Any, score: Score, space: Space) -> TrialMechanism:
     """Find the mechanism from the user's arguments and the objective's attributes ``mechanism`` and ``mechanism_of``."""
@@ -68,6 +77,32 @@ def trial_mechanism(given: Mechanism | MechanismOf | None, objective: Any, score
     for _, part in parts:
         _check_covers_own(own, part, score)
     return _add_score_noise(_mixture(parts), score)  # the noise on the hold-out is the same for every candidate
+
+
+def final_mechanism_of(objective: Any, final: Mechanism) -> MechanismOf | None:
+    """Return what the objective states that it runs in the final training of a candidate, None if it states nothing that depends on it.
+
+    That is its ``final_mechanism_of``, or else its ``mechanism_of``. Refuse a final mechanism that does not cover its ``mechanism``.
+    """
+    for name in ("final_mechanism_of", "mechanism_of"):
+        if callable(function := getattr(objective, name, None)):
+            return cast("MechanismOf", function)
+    own = getattr(objective, "mechanism", None)
+    if isinstance(own, Mechanism) and not leaks_at_most(own, final):
+        raise ParameterError(f"`final` must cover what the objective states that it runs, {own}, got {format_value(str(final))}")
+    return None
+
+
+def is_claimed(objective: Any, told: tuple[str, ...]) -> bool:
+    """Return whether the mechanism is the user's claim: the objective neither states what it runs nor is told what to run."""
+    if isinstance(claimed := getattr(objective, "mechanism_claimed", None), bool):
+        return claimed
+    return not states_mechanism(objective) and "mechanism" not in told
+
+
+def states_mechanism(objective: Any) -> bool:
+    """Return whether the objective states what it runs."""
+    return isinstance(getattr(objective, "mechanism", None), Mechanism) or callable(getattr(objective, "mechanism_of", None))
 
 
 def mechanism_for(mechanism_of: MechanismOf, candidate: Candidate) -> Mechanism:
@@ -168,6 +203,20 @@ def _mixture(parts: list[tuple[Fraction, Mechanism]]) -> Mechanism:
     if len(weights) == 1:
         return next(iter(weights))
     return Mixture(cast("Any", tuple((weight, mechanism) for mechanism, weight in weights.items())))
+
+
+def _training_of(mechanism_of: MechanismOf, score: Score, candidate: Candidate) -> Mechanism:
+    return _without_score_noise(mechanism_for(mechanism_of, candidate), score)
+
+
+def _without_score_noise(trial: Mechanism, score: Score) -> Mechanism:
+    if not isinstance(score, NoisyCount) or not isinstance(trial, Disjoint):
+        return trial
+    noise = next((part for part in reversed(trial.parts) if isinstance(part, DiscreteGaussian) and part.sigma == score.sigma), None)
+    rest = tuple(part for part in trial.parts if part is not noise)
+    if noise is None or not rest:
+        return trial
+    return rest[0] if len(rest) == 1 else Disjoint(rest)
 
 
 def _add_score_noise(training: Mechanism, score: Score) -> Mechanism:

@@ -1,38 +1,31 @@
-"""One run: issue the certificate, draw K, run the trials, release the winner. A run that was stopped resumes from its ledger."""
+"""One run: issue the certificate, draw K, run the search and the final training, release. A stopped run resumes from its ledger."""
 
 from __future__ import annotations
 
-import sys
 import time
 from dataclasses import dataclass, replace
-from datetime import UTC
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from privselect._util.validation import format_value
 from privselect.certificates.certificate import Certificate
 from privselect.certificates.certify import certify
 from privselect.certificates.model import RunMetadata
+from privselect.errors import ParameterError
+from privselect.tuning.budget import plan_of_certificate
 from privselect.tuning.fingerprint import fingerprint, objective_content
 from privselect.tuning.isolation import ignore_sigint
-from privselect.tuning.ledger import RunRecord
+from privselect.tuning.ledger import FINAL, SEARCH, RunRecord
+from privselect.tuning.progress import Progress
 from privselect.tuning.randomness import SECRET_BYTES, SECURE_SEED_BITS, derive_key, draw_trial_count, new_secret
-from privselect.tuning.release import (
-    CERTIFICATE,
-    PLAN,
-    RELEASE,
-    Release,
-    check_release_folder,
-    check_release_time,
-    seconds_until,
-    to_json_bytes,
-    wait_until,
-    write_release,
-)
+from privselect.tuning.release import Release, check_release_folder, files_of_release, write_release
+from privselect.tuning.release_time import check_release_time, seconds_until, wait_until
+from privselect.tuning.run_notes import certificate_notes
 from privselect.tuning.run_registry import DEFAULT_LEDGER_FOLDER, check_folder_unclaimed, open_run
-from privselect.tuning.runner import RunDraws, Runner, RunnerOptions
+from privselect.tuning.runner import FinalDraw, RunDraws, Runner, RunnerOptions
 from privselect.tuning.scores import LazyHoldout, NoisyCount
 from privselect.tuning.trial import unpack_trial
+from privselect.tuning.trial_mechanism import is_claimed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,11 +33,33 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from privselect.certificates.model import Declared
+    from privselect.planning.plan_result import Plan
     from privselect.tuning.executors import Engine
-    from privselect.tuning.ledger import Best
+    from privselect.tuning.ledger import Best, Ledger
     from privselect.tuning.run_registry import OpenedRun
     from privselect.tuning.run_spec import RunSpec
+    from privselect.tuning.space import Candidate
     from privselect.tuning.trial import TrialSetup
+
+
+class Setups(NamedTuple):
+    """What the workers need in each stage."""
+
+    search: TrialSetup
+    final: TrialSetup | None
+
+
+class _Winner(NamedTuple):
+    """What is released unless the fallback is. Secret before the release."""
+
+    candidate: Candidate
+    score: float
+    content: bytes
+    distributions: dict[str, Any] | None = None
+    trained_with: Candidate | None = None
+
+    def __repr__(self) -> str:
+        return "Winner(...)"
 
 
 @dataclass(frozen=True, repr=False)
@@ -61,61 +76,88 @@ class TuningRun:
     again: bool = False
     insecure_seed: int | None = None
     seed_bits: int = SECURE_SEED_BITS
-    timeout: float | None = None
+    timeout: float | None = None  # of one search trial, in seconds
+    final_timeout: float | None = None
     memory_limit: int | None = None
     release_at: datetime | None = None
     deadline: float | None = None
     constant_work: bool = False
     losses: int = 3
     curator: bool = False
+    plan: Plan | None = None  # None if nothing was open
+    problem: str | None = None  # the hash of the open problem, by which a resumed run is found
 
-    def run(self, load: Callable[[], Any] | None) -> Release:
-        """Start or resume the run and return its release. ``load`` is called after K is drawn and the candidates are checked."""
+    def run(self, load: Callable[[], Any] | None, show: Callable[[str], object] | None = None) -> Release:
+        """Start or resume the run and return its release. ``load`` is called after K is drawn and the candidates are checked.
+
+        ``show`` gets a line of text at each step whose time does not depend on K.
+        """
+        if self.spec.subsample is not None and load is None:
+            raise ParameterError("`data` is required for a subsampled search, got none")
         stop_at = self._stop_at()
-        padded_trials = self.spec.count.largest if self.constant_work else None
+        progress = Progress(self, show)
         opened = open_run(self.ledger, self.spec.digest(), again=self.again)
         try:
-            record = self._start(opened) if opened.record is None else self._check_resume(opened, opened.record, load)
+            record = self._start(opened, progress) if opened.record is None else self._check_resume(opened, opened.record, load)
             draws = RunDraws(record.secret, record.trials, self.spec.space)
-            if self.spec.checks_candidates:
-                for slot in range(padded_trials or draws.trials):
-                    self.spec.check_candidate(draws.candidate(slot))
-            setup = self._load_trial_setup(opened, record, load)
-            options = RunnerOptions(self.engine, padded_trials, self.losses, stop_at, _curator_view() if self.curator else None)
-            best = Runner(opened.ledger, draws, options).run(setup)
+            if self.spec.checks.any_before_data:
+                for slot in range(self.largest_k or draws.trials):
+                    self.spec.checks.check_drawn(draws.candidate(slot))
+            setups = self._load_setups(opened, record, load)
+            winner = self._run_stages(opened.ledger, draws, setups, stop_at, progress)
             if self.release_at is not None:
                 wait_until(self.release_at)
             with ignore_sigint():
-                release = self._release(best, draws, Certificate.from_json(record.certificate))
+                release = self._release(winner, Certificate.from_json(record.certificate))
                 opened.ledger.destroy_secrets()
             return release
         finally:
             opened.ledger.close()
 
+    @property
+    def largest_k(self) -> int | None:
+        """The number of trials to run if all runs do the same work, None if K trials are run."""
+        return self.spec.count.largest if self.constant_work else None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The notes for the certificate; nothing in them depends on what is drawn."""
+        return certificate_notes(self)
+
     # -- start or resume ------------------------------------------------------------------------------------------------------
 
-    def _start(self, opened: OpenedRun) -> RunRecord:
+    def _start(self, opened: OpenedRun, progress: Progress) -> RunRecord:
         """Issue the certificate, then draw the secret and K and record all of them in one transaction."""
         try:
             check_folder_unclaimed(self.ledger, opened.plan_hash, self.out)
             if self.out is not None:
                 check_release_folder(self.out)
             if self.release_at is not None:
-                check_release_time(self.release_at, self.spec.count, self.engine, self.timeout)
-            self.spec.validate_space()
+                check_release_time(self.release_at, self)
+            progress.certifying()
+            self.spec.checks.validate_space()
             randomness: Any = {} if self.insecure_seed is None else {"randomness": "a seed given by the caller", "insecure": True}
-            run = RunMetadata(spec_hash=opened.plan_hash, runs=opened.number, notes=certificate_notes(self), **randomness)
+            claimed = is_claimed(self.spec.objective, self.spec.told)
+            run = RunMetadata(spec_hash=opened.plan_hash, runs=opened.number, notes=self.notes, mechanism_claimed=claimed, **randomness)
             certificate = certify(
-                self.spec.mechanism, self.spec.count, delta=self.delta, epsilon=self.epsilon, declared=self.declared, run=run
+                self.spec.mechanism,
+                self.spec.count,
+                final=self.spec.final_mechanism,
+                visible=self.spec.visible,
+                subsample=self.spec.subsample,
+                delta=self.delta,
+                epsilon=self.epsilon,
+                declared=self.declared,
+                run=run,
             )
         except BaseException:
             if opened.path is not None:
                 opened.path.unlink(missing_ok=True)  # made for a run that never started
             raise
         secret = new_secret() if self.insecure_seed is None else seeded_secret(self.insecure_seed, opened.number)
-        trials = draw_trial_count(self.spec.count, secret)
+        trials = self._trial_count(secret)
         target = None if self.out is None else str(self.out)
-        record = RunRecord(opened.plan_hash, certificate.to_json(), target, secret, trials, None, released=False)
+        record = RunRecord(opened.plan_hash, certificate.to_json(), target, secret, trials, None, released=False, problem=self.problem)
         opened.ledger.begin(record)
         return record
 
@@ -131,41 +173,75 @@ class TuningRun:
         if record.target != (None if self.out is None else str(self.out)):
             raise opened.cannot_resume(f"its `out` folder is {format_value(record.target)}", "Pass that folder")
         stated = () if certificate.run is None else certificate.run.notes
-        if not set(certificate_notes(self)) <= set(stated):
+        if not set(self.notes) <= set(stated):
             raise opened.cannot_resume(
                 "its certificate states other options (release_at, deadline, constant_work, curator, seed_bits, losses or executor)",
                 "Pass the original ones",
             )
         if self.release_at is not None:
             # Also on resume: a run that is in time only because few trials are left would reveal information about K.
-            check_release_time(self.release_at, self.spec.count, self.engine, self.timeout)
+            check_release_time(self.release_at, self)
         return record
 
-    # -- the data and the trials ----------------------------------------------------------------------------------------------
+    def _trial_count(self, secret: bytes) -> int:
+        """Draw K."""
+        return draw_trial_count(self.spec.count, secret)
 
-    def _load_trial_setup(self, opened: OpenedRun, record: RunRecord, load: Callable[[], Any] | None) -> TrialSetup:
-        """Load the data, check on resume that it is unchanged, and split off the hold-out."""
+    # -- the data and the stages ----------------------------------------------------------------------------------------------
+
+    def _load_setups(self, opened: OpenedRun, record: RunRecord, load: Callable[[], Any] | None) -> Setups:
+        """Load the data, check on resume that it is unchanged, split off the hold-out and draw the sample of the search."""
         data = None if load is None else load()
-        score = self.spec.score
+        score, final = self.spec.score, self.spec.final
         data_fingerprint = b""  # without data, a fingerprint that no data has, so the run cannot be resumed
         if isinstance(score, NoisyCount) and isinstance(score.holdout, LazyHoldout):
             score = replace(score, holdout=score.holdout.load())
         if load is not None:
             holdout = score.holdout if isinstance(score, NoisyCount) else None
-            data_fingerprint = fingerprint(
-                (data, holdout, objective_content(self.spec.objective)), derive_key(record.secret, "fingerprint")
-            )
+            functions = [objective_content(self.spec.objective), None if final is None else objective_content(final.transfer.function)]
+            data_fingerprint = fingerprint((data, holdout, functions), derive_key(record.secret, "fingerprint"))
             if record.fingerprint is not None and record.fingerprint != data_fingerprint:
                 raise opened.cannot_resume(
                     "the data or the objective has changed since it started, and the same randomness on other data would reveal the change",
                     "Restore both",
                 )
-        memory_limit = self.engine.memory_share if self.memory_limit is None else self.memory_limit
-        setup = self.spec.trial_setup(data, score, seed_bits=self.seed_bits, timeout=self.timeout, memory_limit=memory_limit)
+        limits: Any = {
+            "seed_bits": self.seed_bits,
+            "memory_limit": self.engine.memory_share if self.memory_limit is None else self.memory_limit,
+        }
+        setups = Setups(
+            self.spec.search_setup(data, score, record.secret, timeout=self.timeout, **limits),
+            None if final is None else self.spec.final_setup(final, data, timeout=self.final_timeout, **limits),
+        )
         if record.fingerprint is None:
             # After the split: if the data cannot be split, no trial has run on it, and the run may continue with better data.
             opened.ledger.set_fingerprint(data_fingerprint)
-        return setup
+        return setups
+
+    def _run_stages(self, ledger: Ledger, draws: RunDraws, setups: Setups, stop_at: float | None, progress: Progress) -> _Winner | None:
+        """Run the search and the final training; return what is released, or None for the fallback."""
+        options = RunnerOptions(self.engine, self.largest_k, self.losses, stop_at, progress.on_trial)
+        progress.stage_begins(SEARCH)
+        winner = self._winner(Runner(ledger, draws, options).run(setups.search), draws)
+        if setups.final is None:
+            return winner
+        if winner is None:
+            # A training is run all the same, so the absence of a winner does not show, and its result is discarded.
+            final = FinalDraw(draws.secret, draws.unused_candidate(), counts=False)
+        else:
+            winner = winner._replace(trained_with=self.spec.checks.transferred(winner.candidate))
+            final = FinalDraw(draws.secret, self.spec.final_candidate(winner.trained_with or {}))
+        progress.stage_begins(FINAL)
+        trained = Runner(ledger, final, RunnerOptions(self.engine, 1, self.losses, stop_at)).run(setups.final)
+        return None if winner is None or trained is None else winner._replace(content=trained.artifact)
+
+    def _winner(self, best: Best | None, draws: RunDraws) -> _Winner | None:
+        if best is None:
+            return None
+        if not self.spec.define_by_run:
+            return _Winner(draws.candidate(best.slot), best.score, best.artifact)
+        candidate, distributions, content = unpack_trial(best.artifact)
+        return _Winner(candidate, best.score, content, distributions)
 
     def _stop_at(self) -> float | None:
         limits = [self.deadline, None if self.release_at is None else seconds_until(self.release_at)]
@@ -174,96 +250,24 @@ class TuningRun:
 
     # -- the release ----------------------------------------------------------------------------------------------------------
 
-    def _release(self, best: Best | None, draws: RunDraws, certificate: Certificate) -> Release:
-        export, content = self.spec.export, self.spec.fallback if best is None else best.artifact
-        candidate = None if best is None else draws.candidate(best.slot)
-        score = None if best is None else best.score
-        distributions = None
-        if best is not None and self.spec.define_by_run:
-            candidate, distributions, content = unpack_trial(best.artifact)
-        if self.out is not None:
-            released = {
-                "version": 1,
-                "fallback": best is None,
-                "candidate": candidate,
-                "score": score,
-                "artifact": None if export is None or content is None else export.file,
-                "certificate": certificate.hash,
-            }
-            if distributions is not None:
-                released["distributions"] = distributions
-            files = {
-                PLAN: to_json_bytes(self.spec.as_dict()),
-                CERTIFICATE: certificate.to_json().encode("utf-8"),
-                RELEASE: to_json_bytes(released),
-            }
-            if export is not None and content is not None:
-                files[export.file] = content
-            write_release(self.out, files, certificate)
+    def _release(self, winner: _Winner | None, certificate: Certificate) -> Release:
+        export, content = self.spec.export, self.spec.fallback if winner is None else winner.content
         artifact = None if export is None or content is None else export.decode(content)
-        return Release(candidate, score, artifact, certificate, self.out, distributions)
+        plan = plan_of_certificate(certificate) if self.plan is None else self.plan
+        if winner is None:
+            release = Release(None, None, artifact, certificate, self.out, plan=plan)
+        else:
+            facts = (winner.distributions, winner.trained_with, plan)
+            release = Release(winner.candidate, winner.score, artifact, certificate, self.out, *facts)
+        if self.out is not None:
+            file = None if export is None or content is None else export.file
+            files = files_of_release(release, self.spec.as_dict(), file)
+            if file is not None and content is not None:
+                files[file] = content
+            write_release(self.out, files, certificate)
+        return release
 
 
 def seeded_secret(seed: int, run_number: int) -> bytes:
     """Return the secret of a repeatable, insecure run; another one for each run of a plan."""
     return blake2b(int(seed).to_bytes(33, "big") + run_number.to_bytes(8, "big"), digest_size=SECRET_BYTES, person=b"insecure").digest()
-
-
-def _curator_view() -> Callable[[int, int], object]:
-    sys.stderr.write("warning: curator view: the following lines reveal K. Do not show them to anyone who may see only the release\n")
-    return lambda done, total: sys.stderr.write(f"trial {done} of {total}\n")
-
-
-# -- what the certificate says about the run: what stays visible, and what no theorem covers -----------------------------------
-
-_FAILURES = (
-    "a failed trial counts as one with the worst score; a failure caused by a record (an exception, a time or memory limit) is not covered"
-)
-_LOST_WORKERS = (
-    "a trial that lost its worker is run again with the same randomness, at most {losses} times; giving up the run after that, without "
-    "a release, is not covered"
-)
-_SHORT_SEEDS = (
-    "the trainer takes seeds of {bits} bits, which can be found by search from a released model; the guarantee does not hold against such "
-    "a search"
-)
-_DEFINE_BY_RUN = (
-    "the objective defines the search space while it runs; that no name, range or branch of it was computed from private records is "
-    "declared by the user, not checked"
-)
-
-
-def certificate_notes(run: TuningRun) -> tuple[str, ...]:
-    """Return the notes for the certificate of a run; nothing in them depends on what was drawn."""
-    spec = run.spec
-    if run.release_at is not None:
-        moment = run.release_at.astimezone(UTC).isoformat()
-        time_note = f"the release is made at {moment}, fixed before K was drawn; the load of the machine until then stays visible"
-    elif run.constant_work:
-        time_note = "the largest possible number of trials is run, those beyond K are discarded in secret, and their durations stay visible"
-    else:
-        time_note = "the duration of the run is visible to anyone who watches the machine, and reveals something about K"
-    checked = "each candidate's mechanism was checked to leak at most the declared one "
-    conditions = {
-        "a run that misses its deadline releases nothing; that more or slower trials make this likelier is not covered": (
-            run.deadline is not None
-        ),
-        "the number of trials was shown to the curator during the run": run.curator,
-        checked + ("in the trial that drew it" if spec.define_by_run else "before the data was accessed"): spec.checks_candidates,
-        _DEFINE_BY_RUN: spec.define_by_run,
-        "a trial found not to run what was planned stops the run without a release; a violation caused by a record is not covered": (
-            spec.define_by_run or getattr(spec.objective, "may_violate_plan", False)
-        ),
-        _SHORT_SEEDS.format(bits=run.seed_bits): run.seed_bits < SECURE_SEED_BITS,
-        "no ledger was kept, so earlier runs of the same plan are not counted here": run.ledger is None,
-    }
-    # A function that states what a candidate leaks may rest on assumptions, as the objective may.
-    own = [note for source in (spec.objective, spec.mixture_of, spec.mechanism_of) for note in getattr(source, "notes", ())]
-    notes = (
-        "if no trial is drawn or all trials fail, the fallback fixed in the plan is released; which of the two happened stays secret",
-        _FAILURES,
-        _LOST_WORKERS.format(losses=run.losses),
-        time_note,
-        *(note for note, holds in conditions.items() if holds),
-    )
-    return tuple(dict.fromkeys((*notes, *run.engine.notes, *own)))
