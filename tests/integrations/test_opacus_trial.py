@@ -38,7 +38,7 @@ def messages():
         name: text
         for module in modules
         for name, text in vars(module).items()
-        if name.isupper() and not name.startswith("_") and isinstance(text, str)
+        if name.isupper() and not name.startswith("_") and isinstance(text, str) and " " in text
     }
 
 
@@ -48,11 +48,12 @@ def trial_of(trainers, train, plan=None, **options):
 
 def tuned(trainers, objective, **options):
     usual = {"count": ps.Geometric(mean=5), "score": "public", "delta": 1e-5, "export": "arrays", "executor": "serial", "ledger": None}
-    return ps.tune(objective, SPACE, data=trainers.records(), **(usual | options))
+    usual |= {"data": trainers.records(), "synthetic": trainers.records(trainers.SYNTHETIC)}
+    return ps.tune(objective, SPACE, **(usual | options))
 
 
 def test_without_opacus_it_asks_for_it():
-    use = "import sys; sys.modules['opacus'] = None; from privselect.integrations import OpacusTrial; OpacusTrial(print, None, 5)"
+    use = "import sys; sys.modules['opacus'] = None; from privselect.integrations import OpacusTrial; OpacusTrial(print, records=5)"
     result = subprocess.run([sys.executable, "-c", use], capture_output=True, text=True, check=False)
     assert result.stderr.splitlines()[-1].startswith(MissingExtraError.__module__)
     assert result.stderr.splitlines()[-1].endswith("OpacusTrial needs Opacus; install it with: pip install 'privselect[opacus]'")
@@ -139,7 +140,7 @@ class TestNoiseAndBatches:
             steps.extend(TestNoiseAndBatches.trained(private, features, clip, width))
             return 0.0, None
 
-        OpacusTrial(train, plan, records)({}, None, Randomness(SEEDS[2]))
+        OpacusTrial(train, plan, records=records)({}, None, Randomness(SEEDS[2]))
         return steps
 
     @staticmethod
@@ -235,7 +236,7 @@ class TestViolations:
 
     @pytest.mark.parametrize("executor", ["serial", "processes"])
     def test_a_step_too_many_ends_the_run_without_a_release(self, trainers, messages, tmp_path, executor):
-        objective = trial_of(trainers, trainers.one_more)
+        objective = trial_of(trainers, trainers.on_private_data(trainers.one_more))
         options = {
             "executor": executor,
             "workers": None if executor == "serial" else 2,
@@ -260,14 +261,14 @@ class TestViolations:
         }
         for name, train in ends.items():
             with pytest.raises(AbortedError) as caught:
-                tuned(trainers, trial_of(trainers, train), out=tmp_path / "out", ledger=tmp_path / name)
+                tuned(trainers, trial_of(trainers, trainers.on_private_data(train)), out=tmp_path / "out", ledger=tmp_path / name)
             assert str(caught.value) == f"{messages[name]}; nothing is released"
             assert not (tmp_path / "out").exists()
             assert not self.released(tmp_path / name)
 
     def test_on_synthetic_data_it_says_more(self, trainers):
         with pytest.raises(ParameterError, match=r"private loader: 12 batches drawn before step 13"):
-            tuned(trainers, trial_of(trainers, trainers.one_more), synthetic=trainers.records())
+            tuned(trainers, trial_of(trainers, trainers.one_more))
 
     @staticmethod
     def released(folder):
@@ -383,6 +384,7 @@ def test_digits_are_learned_within_the_budget(capsys):
         objective,
         {"learning_rate": ps.LogUniform(0.5, 4), "clip": ps.LogUniform(0.5, 2), "batch": ps.Choice([64, 128, 256])},
         data=private,
+        synthetic=private,  # a test may
         count=count,
         score="public",
         epsilon=3,

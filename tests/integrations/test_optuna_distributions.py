@@ -13,8 +13,9 @@ from scipy import stats
 from privselect.integrations.optuna.distributions import EvenSteps, LogInteger, from_optuna, to_optuna
 from privselect.integrations.optuna.objective import UndrawableError
 from privselect.integrations.optuna.trial import PrivateTrial
+from privselect.tuning.distributions import Choice, Integer, LogUniform, Uniform
 from privselect.tuning.randomness import Randomness, Stream, derive_key
-from privselect.tuning.space import Choice, Integer, LogUniform, Suggest, Uniform
+from privselect.tuning.suggest import Suggest
 
 DRAWS = 1500
 WRONG = 1e-4  # the tests draw the same numbers each time: once right, always right
@@ -35,7 +36,7 @@ REAL = {
 
 
 def a_trial(number=0):
-    return PrivateTrial(Suggest(Stream(derive_key(bytes(32), "candidate", number)), any_name=True), Randomness(bytes(32)))
+    return PrivateTrial(Suggest(Stream(derive_key(bytes(32), "candidate", number)), in_trial=True), Randomness(bytes(32)))
 
 
 def private(suggest, draws=DRAWS):

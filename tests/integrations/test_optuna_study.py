@@ -11,9 +11,15 @@ import pytest
 import privselect as ps
 from privselect.errors import AbortedError, LedgerError, ParameterError
 from privselect.integrations import PrivateStudy
-from privselect.integrations.optuna.objective import INVALID_DISTRIBUTION, SEVERAL_VALUES, OptunaObjective, UnavailableError
-from privselect.integrations.optuna.study import UNAVAILABLE_OPTIMIZE_ARGUMENTS, UNAVAILABLE_STUDY_ATTRIBUTES
-from privselect.integrations.optuna.trial import UNAVAILABLE_IN_TRIAL, PrivateTrial
+from privselect.integrations.optuna.objective import INVALID_DISTRIBUTION, SEVERAL_VALUES, OptunaObjective
+from privselect.integrations.optuna.trial import PrivateTrial
+from privselect.integrations.optuna.unavailable import (
+    UNAVAILABLE_IN_TRIAL,
+    UNAVAILABLE_OPTIMIZE_ARGUMENTS,
+    UNAVAILABLE_STUDY_ATTRIBUTES,
+    UnavailableError,
+)
+from privselect.tuning.told import Told
 from privselect.tuning.trial import TrialSetup, run_trial
 
 SETTING = {"count": ps.Geometric(mean=12), "mechanism": ps.Gaussian(sigma=4), "delta": 1e-6, "score": "public"}
@@ -145,7 +151,9 @@ FAILING = {
 
 def one_trial(objective):
     """Run one trial like a worker."""
-    return run_trial(TrialSetup(OptunaObjective(objective, -1), None, define_by_run=True), {"stream": bytes(32).hex()}, bytes(32))
+    told = Told("search", ps.Gaussian(sigma=4), ("mechanism", "stage"))
+    setup = TrialSetup(OptunaObjective(objective, -1), None, define_by_run=True, told=told)
+    return run_trial(setup, {"stream": bytes(32).hex()}, bytes(32))
 
 
 @pytest.mark.parametrize("kind", FAILING)

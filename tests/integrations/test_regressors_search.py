@@ -12,7 +12,7 @@ from sklearn.preprocessing import Normalizer
 
 import privselect as ps
 from privselect.errors import ParameterError
-from privselect.integrations import AdaSSPRegressor, HoldOut, OPSPTRRegressor, OPSRegressor, PrivateSearch, SSPRegressor, sized_for_search
+from privselect.integrations import AdaSSPRegressor, HoldOut, OPSPTRRegressor, OPSRegressor, PrivateSearch, SSPRegressor
 from privselect.integrations.sklearn.seeds import dump_estimator, get_seeds, own_seed_names, set_fresh_seeds, smallest_seed_bits
 from privselect.tuning.randomness import Randomness
 
@@ -31,11 +31,10 @@ def search(estimator, **given):
 
 @pytest.mark.parametrize("mean", [40, pytest.param(600, marks=pytest.mark.slow)])
 def test_the_ridge_is_tuned_within_the_budget_of_the_search(mean):
-    count = ps.Geometric(mean=mean)
-    model = sized_for_search(OPSPTRRegressor(records=2000), count, epsilon=3.0, delta=1e-6)
-    assert model.delta == pytest.approx(1e-6 / mean)
-    found = search(model, count=count, random_state=1).fit(X, Y)
-    assert 2.995 < found.certificate_.total.upper <= 3.0
+    model = OPSPTRRegressor(epsilon=None, records=2000)
+    found = search(model, count=ps.Geometric(mean=mean), epsilon=3.0, random_state=1).fit(X, Y)
+    assert found.best_estimator_.delta == pytest.approx(1e-6 / mean)
+    assert 2.999 < found.certificate_.total.upper <= 3.0
     assert ps.verify(found.certificate_.to_json()).holds
     assert found.certificate_.neighbours == "add_remove"
     said = "\n".join(found.certificate_.run.notes)
@@ -45,7 +44,7 @@ def test_the_ridge_is_tuned_within_the_budget_of_the_search(mean):
     winner = found.best_estimator_
     assert winner.answered_
     assert winner.ridge == found.best_params_["ridge"]
-    assert winner.mechanism_ == model.mechanism
+    assert winner.mechanism_ == found.plan_.mechanism
     assert found.score(*PUBLIC) > 0.5
 
 
@@ -96,14 +95,12 @@ def near(estimator, rows, targets):
 
 
 def test_a_pipeline_is_searched():
-    steps = Pipeline([("unit", Normalizer()), ("model", AdaSSPRegressor(records=2000))])
-    sized = sized_for_search(steps, "geometric(mean=3)", epsilon=2.0, delta=1e-6)
-    assert sized.get_params()["model__delta"] == pytest.approx(1e-6 / 3)
+    steps = Pipeline([("unit", Normalizer()), ("model", AdaSSPRegressor(epsilon=None, records=2000))])
     space = {"model__target_bound": [0.5, 1.0]}
-    found = PrivateSearch(sized, space, count="geometric(mean=3)", validation=PUBLIC, delta=1e-6, ledger=None, random_state=2).fit(
-        3.0 * X, Y
-    )
-    assert 1.99 < found.certificate_.total.upper <= 2.0
+    given = {"count": "geometric(mean=3)", "validation": PUBLIC, "ledger": None, "random_state": 2}
+    found = PrivateSearch(steps, space, epsilon=2.0, delta=1e-6, **given).fit(3.0 * X, Y)
+    assert found.best_estimator_.get_params()["model__delta"] == pytest.approx(1e-6 / 3)
+    assert 1.999 < found.certificate_.total.upper <= 2.0
 
 
 @pytest.mark.parametrize("given", [None, 5, np.random.RandomState(5)])
@@ -148,34 +145,64 @@ def test_a_seed_is_not_searched():
 
 @pytest.mark.parametrize("kind", [OPSPTRRegressor, AdaSSPRegressor, OPSRegressor])
 @pytest.mark.parametrize("law", [ps.Geometric(mean=20), ps.Poisson(mean=5), ps.Fixed(k=1)])
-def test_a_fit_is_sized_as_large_as_the_search_allows(kind, law):
-    sized = sized_for_search(kind(row_bound=7.0), law, epsilon=1.0, delta=1e-5)
-    assert sized.row_bound == 7.0
-    assert 0.9998 < ps.Selection(sized.mechanism, law).epsilon_at(1e-5).upper <= 1.0
-    assert kind().epsilon == 1.0  # the one that was given is as it was
+def test_a_fit_leaks_as_much_as_the_search_allows(kind, law):
+    regressor = kind(epsilon=None, row_bound=7.0)
+    space = {"row_bound": [7.0]}  # every regressor has this parameter
+    given = {"count": law, "validation": PUBLIC, "ledger": None, "random_state": 3}
+    plan = PrivateSearch(regressor, space, epsilon=1.0, delta=1e-5, **given).fit(X, Y).plan_
+    assert plan.count == law
+    assert 0.9998 < ps.Selection(plan.mechanism, law).epsilon_at(1e-5).upper <= 1.0
+    assert regressor.epsilon is None
+
+
+@pytest.mark.parametrize("kind", [OPSPTRRegressor, SSPRegressor])
+def test_a_final_fit_has_the_larger_epsilon(kind):
+    found = search(kind(epsilon=None, records=2000), epsilon=3.0, refit=True, random_state=1).fit(X, Y)
+    assert found.best_estimator_.delta == pytest.approx(5e-7)
+    assert 2.99 < found.certificate_.total.upper <= 3.0
+    assert ps.verify(found.certificate_.to_json()).holds
+    assert found.best_estimator_.mechanism_ == found.plan_.final
+    trial, final = (mechanism.epsilon_at(1e-6).upper for mechanism in (found.plan_.mechanism, found.plan_.final))
+    assert trial < final < 3.0
+    noises = [found.plan_.solved[0].value, kind(epsilon=3.0, delta=5e-7).epsilon]
+    assert 1.0 / noises[0] == found.best_estimator_.epsilon < noises[1]
+    assert found.best_params_ == {"ridge": found.search_params_["ridge"]}
+
+
+@pytest.mark.slow
+def test_an_epsilon_that_depends_on_the_ridge_is_that_of_the_mixture():
+    alone = OPSRegressor(epsilon=None, ridge=50.0, beyond="refuse")
+    given = {"count": ps.Geometric(mean=3), "validation": PUBLIC, "delta": 1e-6, "ledger": None, "random_state": 1}
+    found = PrivateSearch(alone, {"ridge": [50.0, 200.0]}, epsilon=2.0, **given).fit(X, Y)
+    assert 1.99 < found.certificate_.total.upper <= 2.0
+    assert isinstance(found.plan_.mechanism, ps.Mixture)
 
 
 @pytest.mark.parametrize(
-    ("estimator", "count", "given", "sentence"),
+    ("estimator", "given", "sentence"),
     [
-        (Ridge(), "geometric(mean=3)", {}, "`estimator` must have parameters `epsilon` and `delta` .* got Ridge"),
-        (7, "geometric(mean=3)", {}, "`estimator` must have .* got int"),
-        (AdaSSPRegressor(), "gaussian(sigma=3)", {}, "`count` must be a law of K"),
-        (AdaSSPRegressor(), 5, {}, "`count` must be a law of K .* got 5"),
-        (AdaSSPRegressor(), "geometric(mean=3)", {"epsilon": 0}, "`epsilon` must be in"),
-        (AdaSSPRegressor(), "geometric(mean=3)", {"delta": 1.0}, "`delta` must be in"),
-        (
-            AdaSSPRegressor(),
-            "geometric(mean=3)",
-            {"epsilon": 1e-5},
-            "`epsilon` must be larger for geometric.mean=3. and delta=1e-06, got 1e-05: no fit leaks little enough",
-        ),
+        (Ridge(), {}, "Ridge is not differentially private. Use AdaSSPRegressor, or pass mechanism"),
+        (AdaSSPRegressor(epsilon=None), {"epsilon": None}, "`epsilon` is required, because `epsilon` of a fit is computed from the budget"),
+        (AdaSSPRegressor(epsilon=None), {"epsilon": 0}, "`epsilon` must be in"),
+        (AdaSSPRegressor(epsilon=None), {"delta": 1.0}, "`delta` must be in"),
         pytest.param(
-            *(OPSRegressor(ridge=5.0, beyond="refuse"), "geometric(mean=3)", {"epsilon": 0.1}, "got 0.1: no fit leaks little enough"),
+            *(AdaSSPRegressor(epsilon=None), {"epsilon": 1e-5}, "`epsilon` must be larger, got 1e-05: no fit leaks little enough"),
             marks=pytest.mark.slow,
         ),
+        pytest.param(
+            *(OPSRegressor(epsilon=None, ridge=5.0, beyond="refuse"), {"epsilon": 0.1}, "got 0.1: no fit leaks little enough"),
+            marks=pytest.mark.slow,
+        ),
+        (AdaSSPRegressor(), {"epsilon": 1.0}, "`epsilon` must be at least .*, the certified cost"),
     ],
 )
-def test_what_cannot_be_sized_is_told(estimator, count, given, sentence):
+def test_what_cannot_be_solved_is_told(estimator, given, sentence):
+    space = {"alpha": [1.0]} if isinstance(estimator, Ridge) else {"row_bound": [1.0]}
+    usual = {"count": ps.Geometric(mean=3), "validation": PUBLIC, "epsilon": 1.0, "delta": 1e-6, "ledger": None}
     with pytest.raises(ParameterError, match=sentence):
-        sized_for_search(estimator, count, **{"epsilon": 1.0, "delta": 1e-6, **given})
+        PrivateSearch(estimator, space, **{**usual, **given}).fit(X, Y)
+
+
+def test_an_epsilon_that_is_open_is_not_for_a_fit_alone():
+    with pytest.raises(ParameterError, match=r"`epsilon` must be in \(0, 100\] to fit alone, got None: PrivateSearch computes it"):
+        AdaSSPRegressor(epsilon=None).fit(X, Y)

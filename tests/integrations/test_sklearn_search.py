@@ -211,7 +211,6 @@ def test_a_score_that_one_record_may_move_by_more_is_refused_with_a_hold_out(sco
 @pytest.mark.parametrize(
     ("validation", "sentence"),
     [
-        (None, r"^`validation` must be \(X, y\) of public records, HoldOut.* or 'covered' .*, got none$"),
         ("public", "^`validation` must be .*, got 'public'$"),
         ([X, Y], "got a list$"),
         ((X, Y + 5), "must have labels that also occur in the records"),
@@ -220,7 +219,8 @@ def test_a_score_that_one_record_may_move_by_more_is_refused_with_a_hold_out(sco
         (HoldOut(X=X, sigma=3), "needs either both"),
         (HoldOut(X=X, y=Y, fraction=0.2, sigma=3), "needs either both"),
         (HoldOut(X=X, y=Y, ids=Y, sigma=3), "`ids` of a HoldOut must be None"),
-        (HoldOut(fraction=0.2), "`sigma` of a HoldOut is required"),
+        (HoldOut(fraction=0.2), "`epsilon` is required, because `sigma` of the HoldOut is computed from the budget"),
+        (None, "`epsilon` is required, because `sigma` of the HoldOut is computed from the budget"),
         (HoldOut(fraction=2, sigma=3), r"`fraction` must be in \(0, 1\)"),
         (HoldOut(fraction=0.2, sigma=-1), "`sigma` must be"),
     ],
@@ -231,6 +231,12 @@ def test_a_validation_must_be_chosen(validation, sentence):
 
 def test_several_scores_and_a_count_without_a_classifier_are_refused():
     refused("one number decides which trial wins", scoring=["accuracy", "roc_auc"])
+    refused(
+        r"^`validation` must be \(X, y\) of public records, HoldOut.* or 'covered' .*, got none$",
+        LinearRegression(),
+        {"positive": [True]},
+        validation=None,
+    )
     refused(
         "`scoring` must be a function correct.*, got None: LinearRegression is not a classifier",
         LinearRegression(),
@@ -287,11 +293,6 @@ def test_ids_that_are_given_decide_the_side():
 # -- what RandomizedSearchCV has ------------------------------------------------------------------------------------------------------
 
 
-def test_refit_is_refused_with_its_price():
-    price = ps.Composed((ps.Selection(SOFTMAX.mechanism, GIVEN["count"]), SOFTMAX.mechanism)).epsilon_at(delta=1e-5).upper
-    refused(re.escape(f"would cost epsilon {round_up(price, 4):.4g} in all"), refit=True)
-
-
 @pytest.mark.parametrize("cv", [5, KFold(5)])
 def test_folds_are_refused_with_their_price(cv):
     price = ps.Selection(ps.Composed((SOFTMAX.mechanism,), times=5), GIVEN["count"]).epsilon_at(delta=1e-5).upper
@@ -320,7 +321,7 @@ def test_results_that_would_tell_are_not_there(name):
         ({"n_jobs": 0}, "`n_jobs` must be None, a number of processes, or -1"),
         ({"random_state": np.random.RandomState(0)}, "`random_state` must be an integer"),
         ({"delta": None}, "`delta` must be"),
-        ({"count": None}, "`count` must be a law of K"),
+        ({"count": ps.Gaussian(sigma=4)}, "`count` must be a law of K"),
         ({"count": 10}, "`count` must be a law of K"),
         ({"options": {"insecure_seed": 1}}, "`options` must hold .* got 'insecure_seed'"),
         ({"options": {"nothing": 1}}, "`nothing` is not an option of tune"),

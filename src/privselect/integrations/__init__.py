@@ -24,7 +24,6 @@ _MODULES = {
     "OutputPerturbationRegressor": "sklearn",
     "ClippingWarning": "sklearn",
     "NoAnswerWarning": "sklearn",
-    "sized_for_search": "sklearn",
 }
 
 __all__ = [*_MODULES]  # noqa: PLE0604
@@ -50,7 +49,6 @@ if TYPE_CHECKING:
     from privselect.integrations.sklearn import PrivateSearch as PrivateSearch
     from privselect.integrations.sklearn import PrivateSoftmax as PrivateSoftmax
     from privselect.integrations.sklearn import SSPRegressor as SSPRegressor
-    from privselect.integrations.sklearn import sized_for_search as sized_for_search
 
 
 def __getattr__(name: str) -> object:

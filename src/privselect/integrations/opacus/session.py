@@ -6,7 +6,7 @@ import contextlib
 import math
 import warnings
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from opacus.data_loader import wrap_collate_with_empty
@@ -24,7 +24,7 @@ from privselect.integrations.opacus.training_monitor import FLOATS, WRONG_PRECIS
 from privselect.tuning.plan_violation import PlanViolation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from privselect.mechanisms import DPSGD
     from privselect.tuning.randomness import Randomness
@@ -75,10 +75,10 @@ class PoissonBatches(UniformWithReplacementSampler):  # type: ignore[misc]  # Op
             yield batch
 
 
-def private_loader(given: Any, plan: DPSGD, generator: Any) -> tuple[Any, PoissonBatches]:
-    """Return a loader with Poisson batches over a dataset, or over the dataset of a plain loader with its collate function.
+def private_loader(given: Any, draw: Callable[[int], PoissonBatches]) -> tuple[Any, PoissonBatches]:
+    """Return a loader over a dataset, or over the dataset of a plain loader with its collate function, and its batches.
 
-    The loader has no worker processes, which would draw batches ahead.
+    ``draw`` returns the batches of a number of records. The loader has no worker processes, which would draw batches ahead.
     """
     collate = default_collate
     if isinstance(given, DataLoader):
@@ -89,12 +89,12 @@ def private_loader(given: Any, plan: DPSGD, generator: Any) -> tuple[Any, Poisso
         raise PlanViolation(INVALID_DATASET, type(given).__name__)
     collate = wrap_collate_with_empty(collate_fn=collate)
     collate([given[0]])  # an empty batch, even if it is the first, then has the structure of a full one
-    batches = PoissonBatches(len(given), plan, generator)
+    batches = draw(len(given))
     return DataLoader(given, batch_sampler=batches, collate_fn=collate), batches
 
 
 class TrainingSession:
-    """The third argument of the training function: ``plan`` is the planned DP-SGD, ``randomness`` that of the trial."""
+    """The third argument of the training function: ``plan`` is the planned DP-SGD, ``randomness`` that of the training."""
 
     def __init__(self, plan: DPSGD, records: int, device: str, randomness: Randomness) -> None:
         self.plan, self.records, self.device, self.randomness = plan, records, device, randomness
@@ -109,15 +109,15 @@ class TrainingSession:
         """Opacus's accountant of the steps so far; None before ``make_private``."""
         return None if self._monitor is None else self._monitor.accountant
 
-    def make_private(self, model: Any, optimizer: Any, data: Any, *, max_grad_norm: float) -> tuple[Any, Any, Any]:
-        """Return the private model, optimizer and loader.
+    def make_private(self, module: Any, optimizer: Any, data_loader: Any, *, max_grad_norm: float) -> tuple[Any, Any, Any]:
+        """Return the private model, optimizer and loader; the arguments have the names that Opacus gives them.
 
-        ``data`` is a torch dataset, or a plain loader, whose dataset and collate function are used. The returned loader yields the
-        planned number of batches in total; one pass yields all that are left. Take one optimizer step on each batch, including empty
-        ones. The loss must be a mean over the batch.
+        ``data_loader`` is a plain loader, whose dataset and collate function are used, or a torch dataset. The returned loader yields
+        the planned number of batches in total; one pass yields all that are left. Take one optimizer step on each batch, including
+        empty ones. The loss must be a mean over the batch.
         """
         try:
-            return self._make_private(model, optimizer, data, max_grad_norm)
+            return self._make_private(module, optimizer, data_loader, max_grad_norm)
         except PlanViolation as violation:
             self._violation = self._violation or violation
             raise
@@ -130,9 +130,9 @@ class TrainingSession:
             clip = check_number("max_grad_norm", max_grad_norm, POSITIVE)
         except ParameterError as error:
             raise PlanViolation(INVALID_CLIP, str(error)) from None
-        loader, batches = private_loader(data, self.plan, self.randomness.torch())
+        loader, batches = private_loader(data, self._draw_batches)
         private = GradSampleModule(model, batch_first=True, loss_reduction="mean")
-        self._monitor = TrainingMonitor(self.plan, batches, model, trained)
+        self._monitor = self._new_monitor(batches, model, trained)
         model.register_forward_pre_hook(self._monitor.before_model)
         for layer in model.modules():
             if isinstance(layer, DPRNNBase):
@@ -140,7 +140,7 @@ class TrainingSession:
         for layer in private.iterate_submodules(model):
             if not isinstance(layer, (DPRNNBase, RNNLinear)):  # later time steps of these may see only the first records of a batch
                 self._monitor.add_layer(layer)
-        monitored = MonitoredOptimizer(
+        monitored = self._optimizer_type(
             optimizer,
             self._monitor,
             noise_multiplier=self.plan.noise_multiplier,
@@ -151,6 +151,18 @@ class TrainingSession:
             secure_mode=False,
         )
         return private, monitored, loader
+
+    # -- the parts that a probe replaces --------------------------------------------------------------------------------------
+
+    _optimizer_type: ClassVar[type[MonitoredOptimizer]] = MonitoredOptimizer
+
+    def _draw_batches(self, records: int) -> PoissonBatches:
+        return PoissonBatches(records, self.plan, self.randomness.torch())
+
+    def _new_monitor(self, batches: PoissonBatches, model: Any, trained: set[Any]) -> TrainingMonitor:
+        return TrainingMonitor(self.plan, batches, model, trained)
+
+    # -- after the training ---------------------------------------------------------------------------------------------------
 
     def raise_violation(self) -> None:
         """Raise a violation that was already found, even if the training function caught it."""

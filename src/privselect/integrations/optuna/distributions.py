@@ -12,7 +12,7 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 from privselect._util.random_bits import uniform_below
 from privselect._util.validation import POSITIVE, REAL, check_number, format_value, integer_range
 from privselect.errors import ParameterError
-from privselect.tuning.space import Choice, Distribution, Integer, LogUniform, Uniform
+from privselect.tuning.distributions import Choice, Distribution, Integer, LogUniform, Uniform, is_in_range
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from privselect._util.random_bits import Entropy
 
 _LARGEST_INTEGER = 10**15  # as for other integers of a space
+_OFF_STEP = 1e-8  # how far a value may be from a step, in steps, as in Optuna
 
 
 @dataclass(frozen=True)
@@ -45,11 +46,33 @@ class EvenSteps(Distribution):
 
     def draw(self, entropy: Entropy) -> float:
         """Draw exactly uniformly."""
-        return min(max(uniform_below(self.count, entropy) * self.step + self.low, self.low), self.high)
+        return self._value_at(uniform_below(self.count, entropy))
 
     def as_dict(self) -> dict[str, Any]:
         """Return the bounds and the step."""
         return {"steps": [self.low, self.high, self.step]}
+
+    def contains(self, value: Any) -> bool:
+        """Return whether the value is on a step, up to rounding; like Optuna, accept 0.3 for three steps of 0.1."""
+        if not is_in_range(value, REAL):
+            return False
+        index = self._index_of(value)
+        return abs(index - round(index)) < _OFF_STEP and 0 <= round(index) < self.count
+
+    def normalize(self, value: Any) -> float:
+        """Return the value of the nearest step, as it would be drawn."""
+        return self._value_at(round(self._index_of(value)))
+
+    @property
+    def allowed(self) -> str:
+        """The first and the last value, and the step."""
+        return f"in [{self.low!r}, {self.high!r}] in steps of {self.step!r}"
+
+    def _value_at(self, index: int) -> float:
+        return min(max(index * self.step + self.low, self.low), self.high)
+
+    def _index_of(self, value: Any) -> Fraction:
+        return (Fraction(float(value)) - Fraction(self.low)) / Fraction(self.step)
 
 
 @dataclass(frozen=True)
@@ -72,6 +95,19 @@ class LogInteger(Distribution):
     def as_dict(self) -> dict[str, Any]:
         """Return the bounds."""
         return {"log_integer": [self.low, self.high]}
+
+    def contains(self, value: Any) -> bool:
+        """Return whether the value is an integer within the bounds."""
+        return is_in_range(value, integer_range(self.low, self.high))
+
+    def normalize(self, value: Any) -> int:
+        """Return the integer."""
+        return int(value)
+
+    @property
+    def allowed(self) -> str:
+        """The range of the integer."""
+        return str(integer_range(self.low, self.high))
 
 
 def from_optuna(distribution: BaseDistribution) -> Distribution:

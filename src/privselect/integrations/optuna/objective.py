@@ -2,27 +2,39 @@
 
 from __future__ import annotations
 
+import dis
+import functools
+import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import CodeType
 from typing import TYPE_CHECKING, Any
 
-from privselect.errors import ParameterError, PrivselectError
+from privselect.errors import ParameterError
+from privselect.integrations.optuna.unavailable import UnavailableError
+from privselect.tuning.ledger import FINAL
 from privselect.tuning.plan_ids import plan_id
 from privselect.tuning.plan_violation import PlanViolation
 from privselect.tuning.randomness import seeded_globals
+from privselect.tuning.trial_mechanism import states_mechanism
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from privselect.integrations.optuna.trial import PrivateTrial
+    from privselect.mechanisms import Mechanism
     from privselect.tuning.randomness import Randomness
-    from privselect.tuning.space import Suggest
+    from privselect.tuning.suggest import Suggest
 
 # Messages of plan violations: fixed texts that depend on no record.
 SEVERAL_VALUES = "the objective returned several values, but only one objective has a single winner: return one value"
 INVALID_DISTRIBUTION = (
     "the objective requests a hyperparameter that cannot be drawn: each name needs one distribution with a finite range and step, and "
     "options that are text, finite numbers, true, false, None or lists of these"
+)
+PLAN_NOT_READ = (
+    "the objective does not read trial.mechanism, which says what it must run, such as trial.mechanism.noise_multiplier, but its noise was "
+    "solved for or differs between search and final training"
 )
 
 # Notes for the certificate.
@@ -37,19 +49,8 @@ _FAILED_TRIALS = (
 )
 
 
-class UnavailableError(PrivselectError, AttributeError):
-    """An attribute that Optuna has, but a private study or its trial does not have."""
-
-
 class UndrawableError(ParameterError):
     """A hyperparameter that cannot be drawn."""
-
-
-def unavailable_attribute(name: str, reasons: Mapping[str, str], owner: str) -> AttributeError:
-    """Return the error for a missing attribute, with the reason if it is an attribute of Optuna."""
-    if name in reasons:
-        return UnavailableError(f"`{name}` is not available in {owner}: {reasons[name]}")
-    return AttributeError(f"{owner} has no attribute {name!r}")
 
 
 @plan_id("optuna_objective")
@@ -60,6 +61,8 @@ class OptunaObjective:
     runs: Callable[[Any], Any]
     sign: int
     artifact: str | None = None
+    trains: bool = False  # whether a final training follows, so that only its artifact is kept
+    must_read: bool = False  # whether the objective cannot know what to run without reading it from its trial
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -76,16 +79,35 @@ class OptunaObjective:
         """The mechanism that the objective states for each candidate, if any."""
         return getattr(self.runs, "mechanism_of", None)
 
-    def __call__(self, suggest: Suggest, _data: Any, randomness: Randomness) -> tuple[float, Any]:
-        """Run one trial; the objective holds its data itself."""
-        from privselect.integrations.optuna.trial import PrivateTrial
+    @property
+    def final_mechanism_of(self) -> Any:
+        """The mechanism that the objective states for the final training of each candidate, if any."""
+        return getattr(self.runs, "final_mechanism_of", None)
 
-        trial = PrivateTrial(suggest, randomness)
+    @property
+    def mechanism_claimed(self) -> bool | None:
+        """True if the objective neither states a mechanism nor reads the one it should run; None if the tuner can decide."""
+        if isinstance(claimed := getattr(self.runs, "mechanism_claimed", None), bool):
+            return claimed
+        return None if states_mechanism(self.runs) or reads_plan(self.runs) else True
+
+    def __call__(self, suggest: Suggest, _data: Any, randomness: Randomness, mechanism: Mechanism, stage: str) -> tuple[float | None, Any]:
+        """Run one trial; the objective holds its data itself."""
+        trial = self._trial(suggest, randomness, mechanism, stage)
         with seeded_globals(randomness):
             returned = self._run(trial)
+        if self.must_read and not trial.has_read_plan and not states_mechanism(self.runs):
+            raise PlanViolation(PLAN_NOT_READ)
+        if stage == FINAL:
+            return None, trial.user_attrs[str(self.artifact)]
         if any(value > 0 for value in trial.constraints.values()):
             raise ParameterError("the trial is infeasible")
-        return self.sign * _single_value(returned), None if self.artifact is None else trial.user_attrs[self.artifact]
+        return self.sign * _single_value(returned), None if self.artifact is None or self.trains else trial.user_attrs[self.artifact]
+
+    def _trial(self, suggest: Suggest, randomness: Randomness, mechanism: Mechanism, stage: str) -> PrivateTrial:
+        from privselect.integrations.optuna.trial import PrivateTrial
+
+        return PrivateTrial(suggest, randomness, mechanism, stage)
 
     def _run(self, trial: PrivateTrial) -> Any:
         """Run the objective; an error of the objective itself ends the run, because every trial would fail at full privacy cost."""
@@ -95,6 +117,22 @@ class OptunaObjective:
             raise PlanViolation(INVALID_DISTRIBUTION, str(error)) from None
         except UnavailableError as error:
             raise PlanViolation(str(error)) from None
+
+
+def reads_plan(objective: Any) -> bool:
+    """Return whether the code of an objective reads an attribute ``mechanism`` or ``stage``, as of its trial."""
+    while isinstance(objective, functools.partial):
+        objective = objective.func
+    function = inspect.unwrap(objective)
+    code = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
+    return code is not None and _reads_attribute(code)
+
+
+def _reads_attribute(code: CodeType) -> bool:
+    names = {"mechanism", "stage"}
+    if any(step.opname in {"LOAD_ATTR", "LOAD_METHOD"} and step.argval in names for step in dis.get_instructions(code)):
+        return True
+    return any(_reads_attribute(inner) for inner in code.co_consts if isinstance(inner, CodeType))
 
 
 def _single_value(returned: Any) -> float:

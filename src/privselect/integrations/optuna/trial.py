@@ -11,29 +11,32 @@ from optuna.trial import BaseTrial
 
 from privselect._util.validation import format_value
 from privselect.integrations.optuna.distributions import from_optuna
-from privselect.integrations.optuna.objective import UndrawableError, unavailable_attribute
-from privselect.tuning.space import Choice
+from privselect.integrations.optuna.objective import UndrawableError
+from privselect.integrations.optuna.unavailable import UNAVAILABLE_IN_TRIAL, unavailable_attribute
+from privselect.tuning.distributions import Choice
+from privselect.tuning.ledger import SEARCH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from optuna.distributions import BaseDistribution
 
+    from privselect.mechanisms import Mechanism
+    from privselect.tuning.distributions import Distribution
     from privselect.tuning.randomness import Randomness
-    from privselect.tuning.space import Suggest
-
-# Attributes of optuna.trial.Trial that a private trial does not have.
-UNAVAILABLE_IN_TRIAL = dict.fromkeys(
-    ("study", "storage", "relative_search_space", "_trial_id", "_cached_frozen_trial"),
-    "it gives access to other trials, which a trial must not see",
-)
+    from privselect.tuning.suggest import Suggest
 
 
 class PrivateTrial(BaseTrial):
-    """One trial. It has no access to other trials, its number is always 0, it has no start time, and reported values are discarded."""
+    """One trial. It has no access to other trials, its number is always 0, it has no start time, and reported values are discarded.
 
-    def __init__(self, suggest: Suggest, randomness: Randomness) -> None:
+    ``mechanism`` is what the trial must run. The same objective runs the search and the final training, in which all values are given.
+    """
+
+    def __init__(self, suggest: Suggest, randomness: Randomness, mechanism: Mechanism | None = None, stage: str = SEARCH) -> None:
         self.randomness = randomness  # of this trial only, for trainers that take a generator
+        self.has_read_plan = False
+        self._mechanism, self._stage = mechanism, stage
         self.relative_params: dict[str, Any] = {}
         self._suggest = suggest
         self._params: dict[str, Any] = {}
@@ -47,6 +50,20 @@ class PrivateTrial(BaseTrial):
 
     def __getattr__(self, name: str) -> Any:
         raise unavailable_attribute(name, UNAVAILABLE_IN_TRIAL, "a private trial")
+
+    # -- what to run ----------------------------------------------------------------------------------------------------------
+
+    @property
+    def mechanism(self) -> Any:
+        """The mechanism that the trial must run, such as a DPSGD with its noise multiplier and its number of steps."""
+        self.has_read_plan = True
+        return self._mechanism
+
+    @property
+    def stage(self) -> str:
+        """The stage: "search" or "final"."""
+        self.has_read_plan = True
+        return self._stage
 
     # -- draws ----------------------------------------------------------------------------------------------------------------
 
@@ -82,7 +99,7 @@ class PrivateTrial(BaseTrial):
                 optuna_distribution = make()
             distribution = from_optuna(optuna_distribution)
             if name not in self._params:
-                self._params[name] = _original_option(self._suggest.draw(name, distribution), distribution, optuna_distribution)
+                self._params[name] = self._value(name, distribution, optuna_distribution)
                 self._distributions[name] = optuna_distribution
         except (ValueError, TypeError, ArithmeticError) as error:
             raise UndrawableError(f"{format_value(name)} cannot be drawn: {error}") from error
@@ -91,6 +108,9 @@ class PrivateTrial(BaseTrial):
                 f"{format_value(name)} was already drawn from {self._distributions[name]} in this trial, got {optuna_distribution}"
             )
         return self._params[name]
+
+    def _value(self, name: str, distribution: Distribution, optuna_distribution: BaseDistribution) -> Any:
+        return _original_option(self._suggest.draw(name, distribution), distribution, optuna_distribution)
 
     # -- Optuna's interface ---------------------------------------------------------------------------------------------------
 

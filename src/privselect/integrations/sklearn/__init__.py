@@ -9,7 +9,6 @@ try:
 except ModuleNotFoundError:
     raise MissingExtraError("PrivateSearch needs scikit-learn; install it with: pip install 'privselect[sklearn]'") from None
 
-from privselect.integrations.sklearn.budget_split import sized_for_search
 from privselect.integrations.sklearn.regressor_base import ClippingWarning, NoAnswerWarning
 from privselect.integrations.sklearn.regressors import (
     AdaSSPRegressor,
@@ -33,5 +32,4 @@ __all__ = [
     "PrivateSearch",
     "PrivateSoftmax",
     "SSPRegressor",
-    "sized_for_search",
 ]

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import stats
 
-from privselect._util.validation import format_value
+from privselect._util.validation import REAL, format_value
 from privselect.errors import ParameterError
 from privselect.integrations.sklearn.seeds import SEED_PARAMETERS
+from privselect.tuning.distributions import Choice, Distribution, Integer, LogUniform, Uniform, is_in_range
 from privselect.tuning.plan_ids import name_in_plan
-from privselect.tuning.space import Choice, Distribution, Integer, LogUniform, Space, Uniform
+from privselect.tuning.space import Space
 
 if TYPE_CHECKING:
     from privselect._util.random_bits import Entropy
@@ -48,9 +49,33 @@ class ScipyDistribution(Distribution):
             described["values"] = [np.asarray(family.xk).tolist(), np.asarray(family.pk).tolist()]
         return {"frozen": described}
 
+    def contains(self, value: Any) -> bool:
+        """Return whether the value is a number in the support; for a discrete distribution, one with a positive probability."""
+        if not is_in_range(value, REAL):
+            return False
+        if hasattr(self.frozen, "pmf"):
+            return bool(self.frozen.pmf(value) > 0)
+        low, high = self.frozen.support()
+        return bool(low <= value <= high)
 
-def read_space(given: Any, estimator: Any) -> Space:
-    """Return the search space over parameters of ``estimator``; unknown names raise ``ParameterError``."""
+    def normalize(self, value: Any) -> Any:
+        """Return the number in the type in which it would be drawn."""
+        table = getattr(self.frozen.dist, "xk", None)  # of a discrete distribution given by its values
+        integers = hasattr(self.frozen, "pmf") and (table is None or np.asarray(table).dtype.kind in "iu")
+        return int(value) if integers else float(value)
+
+    @property
+    def allowed(self) -> str:
+        """The support of the distribution."""
+        low, high = self.frozen.support()
+        return f"in [{low:g}, {high:g}], the support of {self.frozen.dist.name}"
+
+
+def read_space(given: Any, estimator: Any, defaults: Any = None, weight: Any = None) -> Space:
+    """Return the search space over parameters of ``estimator``; unknown names raise ``ParameterError``.
+
+    With probability ``weight`` a candidate starts from one of ``defaults``.
+    """
     if isinstance(given, list | tuple):
         raise ParameterError(
             f"`param_distributions` must be one dict of names and distributions, got a {type(given).__name__}. Run one search for each dict"
@@ -66,7 +91,7 @@ def read_space(given: Any, estimator: Any) -> Space:
             )
         if str(name).rpartition("__")[2] in SEED_PARAMETERS:
             raise ParameterError(f"`param_distributions` must not hold {name}: each trial gets its own secret seed")
-    return Space({name: read_distribution(name, distribution) for name, distribution in given.items()})
+    return Space({name: read_distribution(name, distribution) for name, distribution in given.items()}, defaults, weight)
 
 
 def read_distribution(name: str, given: Any) -> Distribution:

@@ -19,7 +19,7 @@ from privselect._util.validation import format_value
 from privselect.errors import ParameterError
 from privselect.integrations.sklearn.pipeline import final_estimator
 from privselect.integrations.sklearn.trial_mechanism import is_from_diffprivlib
-from privselect.integrations.sklearn.validation import HoldOut, record_ids
+from privselect.integrations.sklearn.validation import HoldOut, chosen_validation, record_ids
 
 
 @dataclass(frozen=True, repr=False)
@@ -64,7 +64,7 @@ def check_synthetic_records(search: Any) -> dict[str, Any]:
     if not isinstance(given, tuple) or len(given) != 2:
         raise ParameterError(f"`synthetic` must be (X, y) of the same form as the records, got {format_value(given)}")
     columns = check_validation_records(search, *given)
-    hold_out = search.validation
+    hold_out = chosen_validation(search)
     return columns if not isinstance(hold_out, HoldOut) or hold_out.fraction is None else {**columns, "ids": record_ids(columns)}
 
 
@@ -97,7 +97,7 @@ def _validate(search: Any, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:  
         "accept_sparse": tags.input_tags.sparse,
         "ensure_all_finite": "allow-nan" if tags.input_tags.allow_nan else True,
         "dtype": None if is_composite else _dtype(search.estimator),
-        "ensure_min_samples": 2 if isinstance(search.validation, HoldOut) else 1,
+        "ensure_min_samples": 2 if isinstance(chosen_validation(search), HoldOut) else 1,
     }
     if y is None and not tags.target_tags.required:
         checked = validate_data(search, X, reset=reset, **options)
@@ -127,7 +127,7 @@ def _classes(search: Any, y: Any) -> Any:
 
 
 def _ids(search: Any, X: Any, y: Any) -> Any:  # noqa: N803
-    hold_out = search.validation
+    hold_out = chosen_validation(search)
     if not isinstance(hold_out, HoldOut) or hold_out.fraction is None:
         return None
     if hold_out.ids is None:

@@ -106,6 +106,8 @@ def check_settings(regressor: PrivateRegressor) -> RegressorSettings:
     """Check the parameters that all regressors share."""
     if regressor.beyond not in (COUNT, REFUSE):
         raise ParameterError(f"`beyond` must be {COUNT!r} or {REFUSE!r}, got {format_value(regressor.beyond)}")
+    if regressor.epsilon is None:
+        raise ParameterError(f"`epsilon` must be {EPSILONS} to fit alone, got None: PrivateSearch computes it from a budget")
     fit_intercept = check_bool("fit_intercept", regressor.fit_intercept)
     make_noise_source(regressor.insecure_seed)  # raises if the seed is invalid
     return RegressorSettings(
@@ -148,7 +150,8 @@ class PrivateRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters of all private regressors:
 
-    - ``epsilon``, ``delta``: the budget of one fit, for one record added or removed.
+    - ``epsilon``, ``delta``: the budget of one fit, for one record added or removed. If ``epsilon`` is None, a ``PrivateSearch`` computes
+      both from its own budget.
     - ``row_bound``, ``target_bound``: public bounds on the norm of a row and the absolute value of a target. Records are clipped to
       them and divided by them. Bounds must not depend on the data.
     - ``beyond``: what happens to records beyond the bounds. "count" clips them and releases their number as ``clipped_``, with noise that
@@ -169,9 +172,10 @@ class PrivateRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     - ``mechanism_``: the mechanism that covers all of these.
     """
 
+    noise_parameter: ClassVar[str] = "epsilon"
     noted: ClassVar[frozenset[str]] = frozenset({"row_bound", "target_bound", "beyond", "records", "fit_intercept", "centre"})  # in `notes`
 
-    epsilon: float = 1.0
+    epsilon: float | None = 1.0
     delta: float = 1e-6
     row_bound: float = 1.0
     target_bound: float = 1.0

@@ -85,8 +85,9 @@ class _PosteriorRegressor(RidgeRegressor):
     """Regressor that releases one posterior sample."""
 
     def _no_answer_reason(self) -> str:
+        settings = check_settings(self)
         return (
-            f"no posterior sample has enough noise for epsilon={float(self.epsilon):g}, delta={float(self.delta):g} at this ridge; "
+            f"no posterior sample has enough noise for epsilon={settings.epsilon:g}, delta={settings.delta:g} at this ridge; "
             "try a larger ridge or epsilon"
         )
 

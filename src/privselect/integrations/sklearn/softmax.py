@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -12,8 +12,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from privselect.errors import ParameterError
 from privselect.integrations.sklearn.input_checks import check_labels, read_classes
 from privselect.mechanisms import DPSGD
+from privselect.open_spec import UNKNOWN
 from privselect.tuning.plan_ids import plan_id
 from privselect.tuning.softmax_dpsgd import NOTES, SoftmaxDPSGD, to_grid_rows
 
@@ -37,6 +39,7 @@ class _GeneratorSource:
 class PrivateSoftmax(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Multinomial logistic regression by DP-SGD.
 
+    - ``noise_multiplier``: the noise of each step in units of ``clip``. None: a ``PrivateSearch`` computes it from its budget.
     - ``records``: the public (approximate) number of records, which divides the noisy sums of gradients. None declares the number of
       records in the data public.
     - ``classes``: the labels, which are public. None declares the labels in the data public. A record with another label adds nothing.
@@ -45,7 +48,10 @@ class PrivateSoftmax(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ``mechanism`` is what one fit leaks. It does not depend on the learning rate or the clipping norm.
     """
 
-    noise_multiplier: float = 1.0
+    noise_parameter: ClassVar[str] = "noise_multiplier"
+    learning_rate_parameter: ClassVar[str] = "learning_rate"
+
+    noise_multiplier: float | None = None
     sampling_probability: float = 0.2
     steps: int = 100
     _: KW_ONLY
@@ -57,8 +63,8 @@ class PrivateSoftmax(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def mechanism(self) -> DPSGD:
-        """What one fit leaks."""
-        return DPSGD(self.noise_multiplier, self.sampling_probability, self.steps)
+        """What one fit leaks; an open description if ``noise_multiplier`` is None."""
+        return DPSGD(UNKNOWN if self.noise_multiplier is None else self.noise_multiplier, self.sampling_probability, self.steps)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -67,6 +73,10 @@ class PrivateSoftmax(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any) -> PrivateSoftmax:  # noqa: N803 - scikit-learn's name
         """Train on the records; the fitted attributes are private."""
+        if self.noise_multiplier is None:
+            raise ParameterError(
+                "`noise_multiplier` must be a positive number to fit alone, got None: PrivateSearch computes it from a budget"
+            )
         check_labels("y", y)
         X, y = validate_data(self, X, y, dtype="numeric")  # noqa: N806
         check_classification_targets(y)

@@ -18,7 +18,7 @@ from privselect.errors import ParameterError
 from privselect.integrations.diffprivlib import diffprivlib_mechanism, mechanism_from_estimator
 from privselect.integrations.sklearn.pipeline import final_estimator
 from privselect.mechanisms import Composed, Disjoint, Mechanism
-from privselect.text_forms import parse
+from privselect.open_spec import OpenSpec
 from privselect.tuning.plan_ids import name_in_plan, plan_id
 from privselect.tuning.randomness import Stream, derive_key
 from privselect.tuning.scores import NoisyCount
@@ -54,13 +54,21 @@ class DeclaredMechanism:
         return mechanism
 
 
-def declared_mechanism(estimator: Any) -> DeclaredMechanism | None:
-    """Return the mechanism that the estimator declares, None if it declares none; unsupported diffprivlib estimators are refused."""
+def states_mechanism(estimator: Any) -> bool:
+    """Return whether the estimator states what one fit leaks, possibly with an open noise."""
+    final = final_estimator(estimator)
+    try:
+        return is_from_diffprivlib(final) or isinstance(getattr(final, "mechanism", None), Mechanism | OpenSpec)
+    except ParameterError:  # its parameters are incomplete until its noise is solved for, or invalid, which is raised later
+        return True
+
+
+def declared_mechanism(estimator: Any) -> DeclaredMechanism:
+    """Return the mechanism that the estimator declares; unsupported diffprivlib estimators are refused."""
     declared = DeclaredMechanism(estimator)
     if is_from_diffprivlib(final_estimator(estimator)):
         declared({})
-        return declared
-    return declared if isinstance(getattr(final_estimator(estimator), "mechanism", None), Mechanism) else None
+    return declared
 
 
 def refuse_non_private(estimator: Any) -> NoReturn:
@@ -101,13 +109,13 @@ class MechanismArguments(NamedTuple):
     declared: DeclaredMechanism | None
 
 
-def mechanism_arguments(search: Any, declared: DeclaredMechanism | None, validation: Validation, space: Space) -> MechanismArguments:
+def mechanism_arguments(
+    mechanism: Any, mechanism_of: Any, declared: DeclaredMechanism | None, validation: Validation, space: Space
+) -> MechanismArguments:
     """Combine the user's mechanism, the declared one and the noise of a hold-out count.
 
     A given mechanism is that of the training. With a hold-out, a trial releases both parts, each on its own records.
     """
-    mechanism = parse(search.mechanism) if isinstance(search.mechanism, str) else search.mechanism
-    mechanism_of = search.mechanism_of
     if declared is not None and validation.score == COVERED_SCORE:
         # The declared mechanism is that of the fit alone. The score uses the records once more.
         mechanism, declared = _check_score_covered(mechanism, declared, space), None

@@ -1,11 +1,11 @@
-"""Convert the parameters of a search to the arguments of ``tune``, and define its trial."""
+"""Convert the parameters of a search to a run of the tuner."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import joblib  # type: ignore[import-untyped]
 import numpy as np
@@ -15,30 +15,35 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 
 from privselect._util.validation import check_number, format_value, integer_range
 from privselect.errors import ParameterError
-from privselect.integrations.diffprivlib import remove_uncovered_attributes
 from privselect.integrations.sklearn.distributions import read_space
 from privselect.integrations.sklearn.input_checks import check_validation_records
 from privselect.integrations.sklearn.pipeline import check_inner_steps, check_outer_steps, final_estimator, final_prefix, read_covered
-from privselect.integrations.sklearn.seeds import dump_estimator, get_seeds, set_fresh_seeds, smallest_seed_bits
+from privselect.integrations.sklearn.search_trial import SearchTrial
+from privselect.integrations.sklearn.seeds import dump_estimator, get_seeds, smallest_seed_bits
+from privselect.integrations.sklearn.solve_noise import solve_noise
+from privselect.integrations.sklearn.stages import learning_rate_of, read_stages
 from privselect.integrations.sklearn.trial_mechanism import (
     declared_mechanism,
     declared_notes,
     mechanism_arguments,
     plan_name,
     refuse_non_private,
+    states_mechanism,
 )
-from privselect.integrations.sklearn.validation import HoldOut, read_validation
-from privselect.tuning.plan_ids import plan_id
-from privselect.tuning.randomness import seeded_globals
+from privselect.integrations.sklearn.validation import HoldOut, chosen_validation, read_validation
+from privselect.mechanisms import DPSGD
+from privselect.tuning.executors import read_engine
+from privselect.tuning.plan_ids import name_in_plan
+from privselect.tuning.transfer import NOISE, SAME
+from privselect.tuning.tune import configure_run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from privselect.integrations.sklearn.input_checks import CheckedRecords
-    from privselect.integrations.sklearn.validation import Columns, Validation
-    from privselect.mechanisms import Mechanism
-    from privselect.tuning.randomness import Randomness
-    from privselect.tuning.space import Candidate
+    from privselect.integrations.sklearn.solve_noise import SolvedSearch
+    from privselect.integrations.sklearn.stages import StageEstimators
+    from privselect.tuning.executors import Engine
+    from privselect.tuning.space import Space
+    from privselect.tuning.tuning_run import TuningRun
 
 ATTRIBUTES_NOTE = "the user declares that the mechanism covers every fitted attribute of the released estimator"
 FORM_NOTE = "the form of the records, such as finite numbers and at least two labels, is declared public"
@@ -50,89 +55,98 @@ OUTER_NOTE = "step {name!r} before the search learns from the data once, outside
 WEIGHTS_NOTE = "records have weights; the user declares that the mechanism holds for these weights"
 
 _SEEDS = integer_range(0, 2**256 - 1)
-_RESERVED_OPTIONS = {"insecure_seed", "seed_bits", "executor", "workers", "export", "fallback"}
+_RESERVED_OPTIONS = {"insecure_seed", "seed_bits", "executor", "workers", "engine", "export", "fallback", "score"}
 
 
-@plan_id("sklearn_trial")
-@dataclass(frozen=True, repr=False)
-class SearchTrial:
-    """The objective of a search: fit and score one clone of the estimator with its own randomness.
+class PlannedSearch(NamedTuple):
+    """A run that is ready to start, and the parameters that make its search trials cheaper."""
 
-    ``mechanism_of`` is what the estimator declares, None if it declares nothing or if its declaration does not cover the whole trial.
-    """
-
-    estimator: Any
-    validation: Validation
-    runs: str  # identifies estimator and settings in the plan
-    mechanism_of: Callable[[Candidate], Mechanism] | None = None
-    notes: tuple[str, ...] = ()
-    may_violate_plan: ClassVar[bool] = True  # if torch is first imported inside a trial
-
-    def __call__(self, candidate: Candidate, data: Columns, randomness: Randomness) -> tuple[float | None, Any]:
-        """Return the score, None if a hold-out gives it, and the fitted estimator."""
-        estimator = clone(self.estimator).set_params(**candidate)
-        set_fresh_seeds(estimator, randomness)
-        columns = {name: _read_only(column) for name, column in data.items()}
-        targets = (columns["y"],) if "y" in columns else ()
-        weights = {"sample_weight": columns["weights"]} if "weights" in columns else {}
-        with seeded_globals(randomness):
-            estimator.fit(columns["X"], *targets, **weights)
-            scorer, public = self.validation.scorer, self.validation.records
-            score = None if scorer is None else float(scorer(estimator, *((columns["X"], *targets) if public is None else public)))
-        remove_uncovered_attributes(final_estimator(estimator))
-        return score, estimator
+    run: TuningRun
+    cheaper: dict[str, Any]
 
 
-def _read_only(column: Any) -> Any:
-    """Return a view that a trial cannot modify: the next trial uses the same array."""
-    if not isinstance(column, np.ndarray):
-        return column
-    view = column.view()
-    view.flags.writeable = False
-    return view
-
-
-def tune_arguments(search: Any, records: CheckedRecords) -> dict[str, Any]:
-    """Return the arguments of ``tune`` except the data; invalid parameters raise before anything is drawn."""
+def plan_search(search: Any, records: CheckedRecords) -> PlannedSearch:
+    """Solve for the noise and return the run; invalid parameters raise before anything is drawn."""
     estimator = _checked_clone(search, records)
-    space = read_space(search.param_distributions, estimator)
-    validation = read_validation(search.validation, search.scoring, estimator, functools.partial(check_validation_records, search))
+    space = read_space(search.param_distributions, estimator, search.defaults, search.weight)
+    check_public = functools.partial(check_validation_records, search)
+    validation = read_validation(chosen_validation(search), search.scoring, estimator, check_public)
     _check_labels_known(validation.records, records.classes)
     covered = read_covered(search.covered)
     inner, outer = check_inner_steps(estimator, covered), check_outer_steps(search, covered)
     # The last step declares its own fit alone, so its declaration does not cover steps that learn before it.
-    declared = None if inner else declared_mechanism(estimator)
+    declares = not inner and states_mechanism(estimator)
     if search.mechanism is None and inner:
         raise ParameterError("`mechanism` is required if steps are covered: pass mechanism=... to state what one fit of the pipeline leaks")
-    if search.mechanism is None and declared is None:
+    if search.mechanism is None and not declares:
         refuse_non_private(estimator)
-    mechanisms = mechanism_arguments(search, declared, validation, space)
-    held = search.validation
-    split = [held.fraction if held.fraction is None else str(held.fraction), held.ids is None] if isinstance(held, HoldOut) else held
-    name = plan_name(estimator, scoring=search.scoring, validation=split, weighted=records.weights is not None)
-    steps = (*(COVERED_NOTE.format(name=step) for step in inner), *(OUTER_NOTE.format(name=step) for step in outer))
-    notes = (*_notes(search, estimator, records), *steps, *validation.notes)
-    trial = SearchTrial(estimator, validation, name, mechanisms.declared, notes)
-    return {
-        "objective": trial,
-        "space": space,
-        "mechanism": mechanisms.mechanism,
-        "mechanism_of": mechanisms.mechanism_of,
-        "count": search.count,
-        "score": validation.score,
-        "delta": search.delta,
-        "epsilon": search.epsilon,
-        "fallback": None,
-        "export": dump_estimator,
-        "declared": search.declared,
-        "insecure_seed": None if search.random_state is None else int(check_number("random_state", search.random_state, _SEEDS)),
-        "seed_bits": smallest_seed_bits(estimator),
-        "ledger": search.ledger,
-        "again": search.again,
-        "out": search.out,
-        **_executor(search.n_jobs),
-        **_options(search),
+    stages = read_stages(search, estimator, space.distributions or ())
+    weighted = records.weights is not None
+    transfer = name_in_plan(search.transfer) if callable(search.transfer) else str(search.transfer)
+    identity = {
+        "name": _name_in_plan(search, stages, weighted=weighted),
+        "space": space.as_dict(),
+        "transfer": [transfer, str(search.learning_rate)],
     }
+    solved = solve_noise(search, stages, validation, space, declares=declares, identity=identity)
+    stages, validation = solved.stages, solved.validation
+    own = declared_mechanism(stages.trial) if declares else None
+    mechanisms = mechanism_arguments(solved.mechanism, search.mechanism_of, own, validation, space)
+    steps = (*(COVERED_NOTE.format(name=step) for step in inner), *(OUTER_NOTE.format(name=step) for step in outer))
+    notes = (*_notes(search, stages, records), *steps, *validation.notes)
+    trial = SearchTrial(
+        stages,
+        validation,
+        _name_in_plan(search, stages, weighted=weighted),
+        mechanism_claimed=not declares,
+        mechanism_of=mechanisms.declared,
+        final_mechanism_of=declared_mechanism(stages.final) if declares and stages.final is not None else None,
+        notes=notes,
+    )
+    run = configure_run(
+        trial,
+        space,
+        mechanism=mechanisms.mechanism,
+        mechanism_of=mechanisms.mechanism_of,
+        count=solved.count,
+        score=validation.score,
+        delta=search.delta,
+        epsilon=search.epsilon,
+        subsample=search.subsample,
+        export=dump_estimator,
+        declared=search.declared,
+        insecure_seed=None if search.random_state is None else int(check_number("random_state", search.random_state, _SEEDS)),
+        seed_bits=smallest_seed_bits(estimator),
+        ledger=search.ledger,
+        again=search.again,
+        out=search.out,
+        engine=_engine(search.n_jobs),
+        **(_final_arguments(search, solved, space) if search.refit else {}),
+        **_options(search),
+    )
+    return PlannedSearch(run if solved.plan is None else replace(run, plan=solved.plan, problem=solved.problem), stages.cheaper)
+
+
+def _final_arguments(search: Any, solved: SolvedSearch, space: Space) -> dict[str, Any]:
+    rate = learning_rate_of(search, solved.stages.final, space.distributions or ())
+    by_noise = isinstance(solved.final, DPSGD) and (solved.mechanism is None or isinstance(solved.mechanism, DPSGD))
+    transfer = search.transfer
+    if transfer is None:
+        transfer = NOISE if search.learning_rate is not None or (rate is not None and by_noise) else SAME
+    split = {} if solved.plan is not None else {"final_noise": search.final_noise, "split": search.split}
+    return {
+        "final": solved.final,
+        "transfer": transfer,
+        "learning_rate": rate if isinstance(transfer, str) and transfer == NOISE else search.learning_rate,
+        **split,
+    }
+
+
+def _name_in_plan(search: Any, stages: StageEstimators, *, weighted: bool) -> str:
+    held = chosen_validation(search)
+    split = [held.fraction if held.fraction is None else str(held.fraction), held.ids is None] if isinstance(held, HoldOut) else held
+    final = {} if stages.final is None else {"final": stages.final}
+    return plan_name(stages.trial, scoring=search.scoring, validation=split, weighted=weighted, **final)
 
 
 def _options(search: Any) -> dict[str, Any]:
@@ -173,7 +187,8 @@ def _check_labels_known(public: tuple[Any, Any] | None, classes: Any) -> None:
         raise ParameterError("`validation` must have labels that also occur in the records, got none of them")
 
 
-def _notes(search: Any, estimator: Any, records: CheckedRecords) -> tuple[str, ...]:
+def _notes(search: Any, stages: StageEstimators, records: CheckedRecords) -> tuple[str, ...]:
+    estimator = stages.trial
     own_classes = getattr(final_estimator(search.estimator), "classes", None)
     applies = {
         ATTRIBUTES_NOTE: True,
@@ -183,12 +198,13 @@ def _notes(search: Any, estimator: Any, records: CheckedRecords) -> tuple[str, .
         STATELESS_NOTE: isinstance(estimator, Pipeline | ColumnTransformer | FeatureUnion),
         WEIGHTS_NOTE: records.weights is not None,
     }
-    return (*(note for note, holds in applies.items() if holds), *declared_notes(estimator, search.param_distributions))
+    declared = [declared_notes(one, search.param_distributions) for one in (stages.trial, stages.final) if one is not None]
+    return tuple(dict.fromkeys((*(note for note, holds in applies.items() if holds), *(note for notes in declared for note in notes))))
 
 
-def _executor(n_jobs: Any) -> dict[str, Any]:
+def _engine(n_jobs: Any) -> Engine:
     if n_jobs is None or n_jobs == 1:
-        return {"executor": "serial", "workers": None}
+        return read_engine("serial", None)
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs == 0:
         raise ParameterError(f"`n_jobs` must be None, a number of processes, or -1 for all cores, got {format_value(n_jobs)}")
-    return {"executor": "processes", "workers": joblib.effective_n_jobs(n_jobs)}
+    return read_engine("processes", joblib.effective_n_jobs(n_jobs))

@@ -11,7 +11,7 @@ from privselect._util.rounding import round_up
 from privselect._util.validation import format_value
 from privselect.errors import ParameterError
 from privselect.mechanisms import Composed
-from privselect.selection import Selection
+from privselect.selection.two_stages import search_then_train
 
 if TYPE_CHECKING:
     from privselect.tuning.tuning_run import TuningRun
@@ -29,7 +29,7 @@ _UNAVAILABLE_ATTRIBUTES = {
     "cv_results_": "it would reveal the number of trials and the scores of losing trials",
     "best_index_": "it would reveal the number of trials",
     "n_splits_": "there are no splits: each candidate is trained once",
-    "refit_time_": "nothing is refitted, and times depend on losing trials",
+    "refit_time_": "times depend on losing trials",
     "multimetric_": "one number decides which trial wins",
     "scorer_": "the score of a trial may be a noisy count, which no scorer computes",
 }
@@ -60,25 +60,12 @@ def unavailable(name: str) -> property:
     return property(missing, doc=f"Not available: {reason}.")
 
 
-def check_no_refit(refit: Any, run: TuningRun) -> None:
-    """Raise ``ParameterError`` with the privacy cost of a refit: training once more on the same data is one more release."""
-    if refit is False or refit is None:
-        return
-    mechanism = run.spec.mechanism
-    epsilon = Composed((Selection(mechanism, run.spec.count), mechanism)).epsilon_at(delta=run.delta).upper
-    raise ParameterError(
-        f"`refit` must be False, got {format_value(refit)}: the winner is already a trained model. Training it once more would cost "
-        f"epsilon {round_up(float(epsilon), 4):.4g} in all, at delta {run.delta:g}"
-    )
-
-
 def check_no_folds(cv: Any, run: TuningRun) -> None:
     """Raise ``ParameterError`` with the privacy cost of cross-validation: each fold is one more training on overlapping records."""
-    if cv is None:
-        return
     folds = check_cv(cv).get_n_splits()
     trial = Composed((run.spec.mechanism,), times=folds)
-    epsilon = Selection(trial, run.spec.count).epsilon_at(delta=run.delta).upper
+    whole = search_then_train(trial, run.spec.count, run.spec.final_mechanism, subsample=run.spec.subsample)
+    epsilon = whole.epsilon_at(delta=run.delta).upper
     raise ParameterError(
         f"`cv` must be None, got {format_value(cv)}: {folds} fits of each candidate on overlapping records are {folds} compositions of the "
         f"mechanism in one trial. They would cost epsilon {round_up(float(epsilon), 4):.4g} at delta {run.delta:g}, plus the cost of the "

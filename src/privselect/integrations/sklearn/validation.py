@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,9 +23,10 @@ if TYPE_CHECKING:
     Columns = Mapping[str, Any]  # X, and y, weights and ids if they are given
 
 _CHOICES = (
-    "`validation` must be (X, y) of public records, HoldOut(X=..., y=..., sigma=...) or HoldOut(fraction=..., sigma=...) for private "
-    "records that are counted with noise, or 'covered' if `mechanism` also covers a score on the training data"
+    "`validation` must be (X, y) of public records, HoldOut(X=..., y=...) or HoldOut(fraction=...) for private records that are counted "
+    "with noise, or 'covered' if `mechanism` also covers a score on the training data"
 )
+_DEFAULT_FRACTION = Fraction(1, 5)
 _CORRECT = "a function correct(estimator, X, y) that returns one bool per record"
 _COUNTED_SCORING = f"`scoring` must be None, 'accuracy' or {_CORRECT} if `validation` is a HoldOut"
 PREDICTION_NOTE = (
@@ -39,6 +41,7 @@ class HoldOut:
 
     They are either separate records (``X`` and ``y``) or a ``fraction`` of the training records, split off by a keyed hash of each record's
     id. ``ids`` holds one id for each training record. By default the id is the content of the record, its row and label.
+    ``sigma`` is the noise of the count. None computes it from the budget of the search.
     """
 
     X: Any = None
@@ -55,14 +58,19 @@ class HoldOut:
         return HoldOut(sigma=self.sigma, fraction=self.fraction)
 
     def check(self) -> None:
-        """Check that the records are either separate or split off, and that the noise is given."""
+        """Check that the records are either separate or split off."""
         separate = self.X is not None and self.y is not None
         if separate == (self.fraction is not None) or (not separate and (self.X is not None or self.y is not None)):
             raise ParameterError("a HoldOut needs either both `X` and `y`, or `fraction`")
         if separate and self.ids is not None:
             raise ParameterError("`ids` of a HoldOut must be None if `X` and `y` are given: no record is split off")
-        if self.sigma is None:
-            raise ParameterError("`sigma` of a HoldOut is required: it sets the noise of the count")
+
+
+def chosen_validation(search: Any) -> Any:
+    """Return the validation of a search: by default, a classifier counts correct labels on a fifth of the records."""
+    if search.validation is None and is_classifier(search.estimator):
+        return HoldOut(fraction=_DEFAULT_FRACTION)
+    return search.validation
 
 
 @plan_id("sklearn_correct")
@@ -120,9 +128,9 @@ def _counted(given: HoldOut, scoring: Any, estimator: Any, check_records: Callab
     else:
         correct = CorrectPredictions(scoring)
     if given.fraction is not None:
-        split_off = NoisyCount(correct, given.sigma, fraction=given.fraction, ids="ids")  # type: ignore[arg-type]
+        split_off = NoisyCount(correct, given.sigma, fraction=given.fraction, ids="ids")
         return Validation(split_off, notes=(PREDICTION_NOTE,))
-    separate = NoisyCount(correct, given.sigma, holdout=check_records(given.X, given.y))  # type: ignore[arg-type]
+    separate = NoisyCount(correct, given.sigma, holdout=check_records(given.X, given.y))
     return Validation(separate, notes=(PREDICTION_NOTE, SEPARATE_NOTE))
 
 
