@@ -9,7 +9,7 @@ from wire import ask
 import privselect as ps
 from privselect.planning.plan_file import read_plan
 from privselect.selection.plots import comparison_curves
-from privselect.web import details
+from privselect.web import curves
 from privselect.web.limits import MAX_DESIGN_CAP
 from privselect.web.schemas import RefusedError
 
@@ -60,7 +60,7 @@ def test_why_there_is_no_curve_along_the_mean(count, note):
 
 
 def test_a_curve_that_would_take_too_long_is_left_out(settled, monkeypatch):
-    monkeypatch.setattr(details, "_CURVE_SECONDS", 0.0)  # any law of K takes longer
+    monkeypatch.setattr(curves, "_CURVE_SECONDS", 0.0)  # any law of K takes longer
     found = ask("curves", settled)
     assert found["mean"] is None
     assert "takes too long" in found["mean_note"]
@@ -73,7 +73,7 @@ def test_a_curve_that_takes_too_much_memory_leaves_the_other(settled, monkeypatc
             raise MemoryError
         return comparison_curves(*arguments, over=over, **options)
 
-    monkeypatch.setattr(details, "comparison_curves", without_memory)
+    monkeypatch.setattr(curves, "comparison_curves", without_memory)
     found = ask("curves", settled)
     assert found["mean"] is None
     assert "too much memory" in found["mean_note"]
@@ -126,7 +126,7 @@ def test_a_plan_of_what_was_evaluated_is_met_too(epsilon, delta, tmp_path):
 def test_a_delta_that_was_asked_for_can_be_planned_and_certified(mechanism, count, epsilon):
     fields = {"mechanism": mechanism, "count": count, "epsilon": epsilon, "delta": "?"}
     value = ask("answer", fields)["value"]
-    assert "version = 1" in ask("plan", {**fields, "value": value})
+    assert "version = 2" in ask("plan", {**fields, "value": value})
     assert ps.Selection(ps.parse(mechanism), ps.parse(count)).delta_at(epsilon).lower <= value
 
 

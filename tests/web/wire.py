@@ -6,7 +6,7 @@ import json
 from pydantic import ValidationError
 
 from privselect.web.handlers import handle
-from privselect.web.schemas import AnswerRequest, DesignRequest, RefusedError, SolvedRequest, explain_invalid
+from privselect.web.schemas import AdviceRequest, AnswerRequest, DesignRequest, RefusedError, SolvedRequest, explain_invalid
 
 QUICK = {"mechanism": "gaussian(sigma=4)", "count": "geometric(mean=30)", "epsilon": "?", "delta": "1e-6"}
 SLOW = {
@@ -21,7 +21,7 @@ HALF = b"POST /api/answer HTTP/1.1\r\nHost: localhost\r\nContent-Type: applicati
 
 def ask(kind, fields):
     """Validate a body as the server does, and return the answer of a worker."""
-    model = {"answer": AnswerRequest, "design": DesignRequest}.get(kind, SolvedRequest)
+    model = {"answer": AnswerRequest, "design": DesignRequest, "advise": AdviceRequest}.get(kind, SolvedRequest)
     try:
         request = model(**fields)
     except ValidationError as invalid:

@@ -4,25 +4,32 @@ from __future__ import annotations
 
 import math
 import shlex
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from privselect._util.rounding import format_digits_down, format_digits_up
 from privselect.counts import Count, Fixed
 from privselect.text_forms import write_value
+from privselect.web.curves import is_one_shot
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from privselect.interval import Interval
+    from privselect.planning.stages import OpenStages
+    from privselect.selection.two_stages import Stages
     from privselect.web.question import ParsedQuestion, SolvedQuestion
 
 _DIGITS, _PROOF_DIGITS = 4, 6
 _INTEGER_MEAN = 10.0  # means of K from here on are written without decimals
-_SENTENCE_STARTS = {
-    "noise_multiplier": "A noise multiplier of {} lets you",
-    "sigma": "Gaussian noise of scale {} lets you",
-    "scale": "Noise of scale {} lets you",
-    "steps": "{} steps of training let you",
-    "sampling_probability": "A sampling probability of {} lets you",
+_SENTENCE_STARTS = {  # {0} is the value, {1} names the stage
+    "noise_multiplier": "A noise multiplier of {0}{1} lets you",
+    "sigma": "Gaussian noise of scale {0}{1} lets you",
+    "scale": "Noise of scale {0}{1} lets you",
+    "steps": "{0} steps of training{1} let you",
+    "sampling_probability": "A sampling probability of {0}{1} lets you",
 }
+_STAGES = {"search": " in each search trial", "final": " in the final training"}
 
 
 def value_text(question: ParsedQuestion, value: float, interval: Interval) -> str:
@@ -38,20 +45,24 @@ def value_text(question: ParsedQuestion, value: float, interval: Interval) -> st
 
 def answer_sentence(question: ParsedQuestion, solved: SolvedQuestion | None, value: str | None) -> str:
     """Return the answer as a sentence. ``solved`` and ``value`` are None if no finite number was found."""
-    what = _describe_release(question.count if solved is None else solved.count)
+    stages = question.stages if solved is None else solved.stages
+    action = _describe_action(stages, question)
+    doing = action.gerund
     if solved is None and question.delta is None:
-        return f"No delta below 1 is proved for releasing {what} at epsilon {_write(question.epsilon)}."
+        return f"No delta below 1 is proved for {doing} at epsilon {_write(question.epsilon)}."
     if solved is None:
-        return f"No finite epsilon is proved for releasing {what} at delta {_write(question.delta)}."
+        return f"No finite epsilon is proved for {doing} at delta {_write(question.delta)}."
     budget = f"({_write(solved.epsilon)}, {_write(solved.delta)})"
     if question.problem is None and question.epsilon is None:
-        return f"Releasing {what} costs epsilon {value} at delta {_write(solved.delta)}."
+        return f"{_capitalise(doing)} costs epsilon {value} at delta {_write(solved.delta)}."
     if question.problem is None:
-        return f"Releasing {what} at epsilon {_write(solved.epsilon)} costs delta {value}."
-    if question.problem.unknown.owner is question.count:
-        return f"At {budget} you may release {what}: {question.unknown} {value}."
-    start = _SENTENCE_STARTS.get(question.unknown, f"A trial with {question.unknown} {{}} lets you").format(value)
-    return f"{start} release {what} at {budget}."
+        return f"{_capitalise(doing)} at epsilon {_write(solved.epsilon)} costs delta {value}."
+    if question.problem.unknown.owner is question.stages.count:
+        return f"At {budget} you may {action.verb}: {question.unknown} {value}."
+    subject = "A trial" if question.problem.stage == "search" else "A final training"
+    where = "" if stages.final is None else _STAGES[question.problem.stage]
+    start = _SENTENCE_STARTS.get(question.unknown, f"{subject} with {question.unknown} {{0}} lets you").format(value, where)
+    return f"{start} {action.verb} at {budget}."
 
 
 def proof_sentence(question: ParsedQuestion, solved: SolvedQuestion | None, interval: Interval) -> str:
@@ -83,24 +94,46 @@ def format_rounded(value: float, *, up: bool, digits: int = _DIGITS) -> str:
 
 def python_code(question: ParsedQuestion) -> str:
     """Return a Python program that answers the question."""
-    mechanism, count = f'"{question.mechanism}"', "" if question.count is None else f', "{question.count}"'
     epsilon, delta = (f"{name}={_write(value)}" for name, value in (("epsilon", question.epsilon), ("delta", question.delta)))
     if question.problem is not None:
-        return f"import privselect as ps\n\nplan = ps.plan({mechanism}{count}, {epsilon}, {delta})\nprint(plan.summary())\n"
-    selection = f"ps.parse({mechanism})"
-    if question.count is not None:
-        selection = f'ps.Selection({selection}, ps.parse("{question.count}"))'
+        arguments = [f'"{question.asked.mechanism}"', *([] if question.asked.count is None else [f'"{question.asked.count}"'])]
+        arguments += [f"{name}={text}" for name, text in _stage_arguments(question, '"{}"'.format)]
+        return f"import privselect as ps\n\nplan = ps.plan({', '.join([*arguments, epsilon, delta])})\nprint(plan.summary())\n"
+    stages = question.stages.closed()
+    name, selection = "selection", f'ps.parse("{stages.mechanism}")'
+    if not is_one_shot(stages):
+        name, selection = "whole", f'ps.parse("{stages.whole}")'
+    elif stages.count is not None:
+        selection = f'ps.Selection({selection}, ps.parse("{stages.count}"))'
     call = f"epsilon_at({delta})" if question.epsilon is None else f"delta_at({epsilon})"
-    return f"import privselect as ps\n\nselection = {selection}\nprint(selection.{call})\n"
+    return f"import privselect as ps\n\n{name} = {selection}\nprint({name}.{call})\n"
 
 
 def shell_command(question: ParsedQuestion) -> str:
     """Return a ``privselect`` command that answers the question."""
-    words = ["privselect", "plan" if question.problem is not None else question.unknown, "--mechanism", str(question.mechanism)]
-    words += [] if question.count is None else ["--count", str(question.count)]
+    if question.problem is not None or is_one_shot(question.stages.closed()):
+        asked = question.asked
+        words = ["privselect", "plan" if question.problem is not None else question.unknown, "--mechanism", str(asked.mechanism)]
+        words += [] if asked.count is None else ["--count", str(asked.count)]
+        words += [word for name, text in _stage_arguments(question, str) for word in (f"--{name.replace('_', '-')}", text)]
+    else:
+        words = ["privselect", question.unknown, "--mechanism", str(question.stages.closed().whole)]
     words += [] if question.epsilon is None else ["--epsilon", write_value(question.epsilon)]
     words += [] if question.delta is None else ["--delta", write_value(question.delta)]
     return shlex.join(words)
+
+
+def _stage_arguments(question: ParsedQuestion, quote: Callable[[str], str]) -> Iterator[tuple[str, str]]:
+    """Yield the names and texts of the arguments that only two stages have; ``quote`` quotes a text."""
+    asked = question.asked
+    if asked.visible is not None:
+        yield "visible", str(asked.visible)
+    if asked.subsample is not None:
+        yield "subsample", quote(str(asked.subsample))
+    if asked.final is not None:
+        yield "final", quote(str(asked.final))
+    if question.final_noise is not None:
+        yield "final_noise", write_value(question.final_noise)
 
 
 def _write(number: float | None) -> str:
@@ -109,12 +142,46 @@ def _write(number: float | None) -> str:
     return f"{mantissa}e{int(exponent)}" if exponent else mantissa
 
 
-def _describe_release(count: object) -> str:
+@dataclass(frozen=True, slots=True)
+class _Action:
+    """What is released, as a verb and as a gerund: "search ..." and "searching ..."."""
+
+    verb: str
+    gerund: str
+
+
+def _describe_action(stages: OpenStages | Stages, question: ParsedQuestion) -> _Action:
+    if stages.final is None:
+        what = _describe_trials(stages)
+        return _Action(f"release {what}", f"releasing {what}")
+    trials = _describe_trials(stages, "trial")
+    noise = _final_noise(question)
+    return _Action(f"search with {trials} and then train once{noise}", f"searching with {trials} and then training once{noise}")
+
+
+def _final_noise(question: ParsedQuestion) -> str:
+    """Return the noise of the final training that the rule has set, as an addition to the sentence."""
+    if question.final_value is None:
+        return ""
+    name = question.asked.open_in_final[0].parameter.replace("_", " ")
+    return f" with {name} {format_rounded(question.final_value, up=True)}"
+
+
+def _describe_trials(stages: OpenStages | Stages, kind: str = "run") -> str:
+    count, sample = stages.count, "" if stages.subsample is None else " on one secret sample"
+    if stages.visible is not None:
+        what = f"{stages.visible:,} visible {kind}{'s' if stages.visible > 1 else ''}{sample}"
+        return what if kind == "trial" else f"all results of {what}"
     if not isinstance(count, Count):
-        return "one run"
+        return f"one {kind}{sample}"
+    best = "the best of " if kind == "run" else ""
     if isinstance(count, Fixed) and count.cap is None:
-        return f"the best of {count.k} run{'s' if count.k > 1 else ''}"
+        return f"{best}{count.k} {kind}{'s' if count.k > 1 else ''}{sample}"
     # Rounded down: one more run may cost more than was proved. The mean itself is exact to a few units in the last place.
     mean = count.expected() * (1.0 + 1e-12)
     about = f"{math.floor(mean):,}" if mean >= _INTEGER_MEAN else format_rounded(mean, up=False, digits=2).removesuffix(".0")
-    return f"the best of about {about} run{'' if about == '1' else 's'}"
+    return f"{best}about {about} {kind}{'' if about == '1' else 's'}{sample}"
+
+
+def _capitalise(words: str) -> str:
+    return words[0].upper() + words[1:]

@@ -17,7 +17,16 @@ from starlette.exceptions import HTTPException
 from privselect.web import schemas
 from privselect.web.limits import RETRY_SECONDS
 from privselect.web.middleware import RequestGuard
-from privselect.web.schemas import AnswerRequest, DesignRequest, ErrorResponse, RefusedError, SolvedRequest, error_body, explain_invalid
+from privselect.web.schemas import (
+    AdviceRequest,
+    AnswerRequest,
+    DesignRequest,
+    ErrorResponse,
+    RefusedError,
+    SolvedRequest,
+    error_body,
+    explain_invalid,
+)
 from privselect.web.worker_pool import (
     ANSWER_JOBS,
     DETAIL_JOBS,
@@ -85,6 +94,11 @@ def _application() -> FastAPI:
     async def design(request: Request, body: DesignRequest) -> Response:
         """Find the law of K with the highest probability of a good trial."""
         return JSONResponse(await _run(request, "design", body, LONG_JOBS))
+
+    @app.post("/api/advise", response_model=schemas.Advice)
+    async def advise(request: Request, body: AdviceRequest) -> Response:
+        """Compare the ways to tune a training: its noise in each of them."""
+        return JSONResponse(await _run(request, "advise", body, LONG_JOBS))
 
     @app.post("/api/plan", response_class=Response, responses={200: {"content": {"application/toml": {}}, "description": "plan.toml"}})
     async def plan(request: Request, body: SolvedRequest) -> Response:

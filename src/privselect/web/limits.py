@@ -10,6 +10,7 @@ MAX_TEXT_CHARS: Final = 10_000  # of one text form
 MAX_NUMBER_CHARS: Final = 400
 MAX_STEPS: Final = 10**7  # of one trial
 MAX_TRIALS: Final = 10**6  # on average
+MAX_VISIBLE: Final = 1000  # trials of a visible search
 MAX_DESIGN_CAP: Final = 500  # largest K of a designed law
 MIN_DELTA: Final = 1e-50
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
@@ -9,7 +10,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstr
 from privselect._util.validation import NON_NEGATIVE, OPEN_UNIT, POSITIVE, Range, check_number, format_value, integer_range, truncate
 from privselect.errors import PrivselectError
 from privselect.text_forms import parse_parameter
-from privselect.web.limits import MAX_DESIGN_CAP, MAX_NUMBER_CHARS, MAX_TEXT_CHARS, MIN_DELTA
+from privselect.web.limits import MAX_DESIGN_CAP, MAX_NUMBER_CHARS, MAX_TEXT_CHARS, MAX_VISIBLE, MIN_DELTA
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,10 +50,27 @@ class _Request(BaseModel):
 
 
 class Question(_Request):
-    """Four fields with exactly one ``?``, the number to solve for."""
+    """A search, perhaps a final training, and a budget, with exactly one ``?``, the number to solve for.
+
+    With ``final_noise``, the noise in ``final`` is a second ``?``, which follows from the budget.
+    """
 
     mechanism: MechanismText = Field(description="What one trial leaks.", examples=["gaussian(sigma=?)"])
     count: CountText | None = Field(default=None, description="The law of K; null for one trial.", examples=["geometric(mean=30)"])
+    visible: Annotated[int, _number("visible", integer_range(1, MAX_VISIBLE))] | None = Field(
+        default=None, description="The number of trials of a visible search, instead of a law of K.", examples=[6]
+    )
+    subsample: StrictNumber | _NumberText | None = Field(
+        default=None,
+        description="The probability of a record to be in the sample of the search; null for all records.",
+        examples=["1/10"],
+    )
+    final: MechanismText | None = Field(
+        default=None, description="What the final training leaks; null if a trial is released.", examples=["gaussian(sigma=5)"]
+    )
+    final_noise: Annotated[float, _number("final_noise", Range(1.0, math.inf, low_open=True))] | None = Field(
+        default=None, description="The noise of the final training, relative to the noise that it needs alone.", examples=[1.07]
+    )
     epsilon: Annotated[float | None, _number("epsilon", NON_NEGATIVE, may_be_open=True)] = Field(
         description="A number >= 0, also as text, or ?.", examples=[2.0]
     )
@@ -71,6 +89,9 @@ class SolvedRequest(Question):
     """A question together with its answer."""
 
     value: StrictNumber = Field(description="The number to put instead of the ?.", examples=[3.6])
+    final_value: StrictNumber | None = Field(
+        default=None, description="The noise of the final training in the answer, if `final_noise` is given."
+    )
 
 
 class DesignRequest(_Request):
@@ -84,6 +105,14 @@ class DesignRequest(_Request):
     mean: Annotated[float, _number("mean", POSITIVE)] | None = Field(
         default=None, description="The largest mean of K; null for no limit other than the cap.", examples=[10]
     )
+
+
+class AdviceRequest(_Request):
+    """A training with an open noise, and a budget: compare the ways to tune it."""
+
+    mechanism: MechanismText = Field(description="The training of the released model, with an open noise.", examples=["gaussian(sigma=?)"])
+    epsilon: Annotated[float, _number("epsilon", POSITIVE)] = Field(examples=[1.0])
+    delta: Annotated[float, _number("delta", OPEN_UNIT)] = Field(examples=["1e-5"])
 
 
 # -- responses ---------------------------------------------------------------------------------------------------------------
@@ -115,19 +144,24 @@ class Survival(BaseModel):
 
 
 class Answer(BaseModel):
-    """The solved number, in words and in digits, and what the law of K implies."""
+    """The solved numbers, in words and in digits, and what the law of K implies."""
 
     sentence: str
     proof: str = Field(description="The proved interval, in words.")
     unknown: str
     value: float | None = Field(description="Null if no finite number is proved.")
     value_text: str | None = Field(description="The value in few digits, rounded to the safe side.")
+    final_value: float | None = Field(description="The noise of the final training, if `final_noise` is given.")
     mechanism: str
     count: str | None
+    visible: int | None
+    subsample: str | None
+    final: str | None
     epsilon: float | None
     delta: float | None
     cost: Bounds = Field(description="Epsilon at delta.")
     base: Bounds | None = Field(description="Epsilon of one trial alone.")
+    final_alone: Bounds | None = Field(description="Epsilon of the final training alone.")
     trials: Trials
     survival: Survival | None
     python: str
@@ -135,16 +169,17 @@ class Answer(BaseModel):
 
 
 class Profile(BaseModel):
-    """Epsilon along delta."""
+    """Epsilon along delta: of everything, of one trial alone, of the final training alone."""
 
     delta: Numbers
     exact: Numbers
     exact_lower: Numbers
     base: Numbers
+    final: Numbers
 
 
 class MeanCurves(BaseModel):
-    """Epsilon by each bound along the mean of K, ``x``."""
+    """Epsilon by each bound, and of each part alone, along the mean of K or the number of visible trials, ``x``."""
 
     x: Numbers
     exact: Numbers
@@ -153,6 +188,8 @@ class MeanCurves(BaseModel):
     renyi: Numbers
     composition: Numbers
     base: Numbers
+    search: Numbers
+    final: Numbers
 
 
 class Curves(BaseModel):
@@ -210,6 +247,27 @@ class ErrorResponse(BaseModel):
     error: ErrorDetail
 
 
+class Way(BaseModel):
+    """One way to tune: its noises and trials, and the question that plans it."""
+
+    way: str
+    search_noise: float | None
+    released_noise: float
+    extra_noise: float = Field(description="The released noise divided by the noise without tuning, minus 1.")
+    trials: str | None
+    good_candidate: float | None = Field(description="The probability of a trial among the best 10% of candidates.")
+    question: dict[str, Any]
+
+
+class Advice(BaseModel):
+    """The ways to tune for one budget, and the recommended one."""
+
+    parameter: str
+    recommended: str
+    reason: str
+    ways: list[Way]
+
+
 class RefusedError(PrivselectError):
     """A question that cannot be answered, with the field to blame, if any."""
 
@@ -245,6 +303,7 @@ def explain_invalid(error: Mapping[str, Any]) -> tuple[int, str, str | None]:
 
 
 _EXPECTED = {
+    "final": f"a text form such as gaussian(sigma=4) of at most {MAX_TEXT_CHARS} characters, or null",
     "mechanism": f"a text form such as gaussian(sigma=4) of at most {MAX_TEXT_CHARS} characters",
     "count": f"a text form such as geometric(mean=30) of at most {MAX_TEXT_CHARS} characters, or null",
 }

@@ -1,9 +1,10 @@
 // Chart specifications: the data and texts of each chart, for the page, the PNG and the CSV.
 
-import { BOUNDS } from "./field_specs.js";
+import { BOUNDS, PARTS } from "./field_specs.js";
 import { format, formatDown, formatUp, percentDown } from "./numbers.js";
 
 const hasValues = (values) => values.some((value) => value !== null);
+const STAGES = { ...BOUNDS, ...PARTS, exact: "search and final training" };
 const lines = (names, from, labels = BOUNDS) =>
     names.filter((name) => from[name] && hasValues(from[name])).map((name) => ({ name, label: labels[name] ?? name, values: from[name] }));
 /** Returns a message of the server as a sentence. */
@@ -11,31 +12,35 @@ export const asSentence = (message) => message[0].toUpperCase() + message.slice(
 const NEGLIGIBLE = 1e-6; // a smaller probability of K = 0 is not mentioned
 const largest = (values) => Math.max(0, ...values.filter((value) => value !== null));
 
-/** Epsilon over the mean of K, by every bound. */
+/** Epsilon over the mean of K or the number of visible trials, by every bound and of each stage alone. */
 export function meanChart(answer, { mean, mean_note: note }) {
     if (!mean) return { name: "mean", note: asSentence(note) };
-    const series = lines(["exact", "paper", "renyi", "composition", "base"], mean);
+    const labels = answer.final ? STAGES : BOUNDS;
+    const series = lines(["exact", "final", "search", "paper", "renyi", "composition", "base"], mean, labels);
     // Composition grows much faster than the other bounds, so it does not set the range of the axis.
     const tops = series.filter((line) => line.name !== "composition").map((line) => largest(line.values));
     const top = 1.12 * Math.max(...tops, answer.cost.upper ?? 0);
     const [first, last] = [mean.x[0], mean.x.at(-1)];
-    const at = `At mean ${format(answer.trials.expected, 4)}`;
-    const alone = formatUp(answer.base?.upper ?? null, 4);
+    const trials = format(answer.trials.expected, 4);
+    const at = answer.visible ? `With ${trials} visible trial${trials === "1" ? "" : "s"}` : `At mean ${trials}`;
+    const alone = formatUp((answer.final_alone ?? answer.base)?.upper ?? null, 4);
+    const [whole, part] = answer.final ? ["the epsilon of search and final training", "the final training"] : ["the exact epsilon", "one trial"];
+    const [title, xLabel] = answer.visible ? ["Epsilon by number of trials", "visible trials"] : [undefined, "mean of K"];
     const ends = series.filter((line) => line.values.at(-1) !== null).map((line) => `${line.label} ${formatUp(line.values.at(-1), 3)}`);
     return {
-        name: "mean", xLabel: "mean of K", yLabel: "epsilon", xs: mean.x, series, log: "x", y: [0, top || 1], curves: mean,
+        name: "mean", title, xLabel, yLabel: "epsilon", xs: mean.x, series, log: "x", y: [0, top || 1], curves: mean,
         marks: [{ x: answer.trials.expected, y: answer.cost.upper }],
-        caption: `${at}, the exact epsilon is ${formatUp(answer.cost.upper, 4)}. The epsilon of one trial alone is ${alone}.`,
-        description: `Epsilon over the mean of K, from ${format(first, 3)} to ${format(last, 3)}. At the right end: ${ends.join(", ")}.`,
+        caption: `${at}, ${whole} is ${formatUp(answer.cost.upper, 4)}. The epsilon of ${part} alone is ${alone}.`,
+        description: `Epsilon over the ${answer.visible ? "number of trials" : "mean of K"}, from ${format(first, 3)} to ${format(last, 3)}. At the right end: ${ends.join(", ")}.`,
     };
 }
 
 /** Delta over epsilon, for the selection and for one trial. The curves are functions of delta, so delta is the data's x. */
 export function profileChart(answer, { profile }) {
-    const labels = { ...BOUNDS, exact_lower: "lower bound" };
+    const labels = { ...(answer.final ? STAGES : BOUNDS), exact_lower: "lower bound" };
     const isApart = (lower, index) => lower !== null && lower < 0.98 * profile.exact[index]; // otherwise the two lines coincide
     const showsLower = profile.exact_lower.some(isApart);
-    const series = lines(["exact", ...(showsLower ? ["exact_lower"] : []), "base"], profile, labels);
+    const series = lines(["exact", ...(showsLower ? ["exact_lower"] : []), "final", "base"], profile, labels);
     const top = 1.05 * Math.max(...series.map((line) => largest(line.values)));
     const ends = [0, profile.delta.length - 1].filter((index) => profile.exact[index] !== null);
     const points = ends.map((index) => `epsilon ${formatUp(profile.exact[index], 3)} at delta ${formatUp(profile.delta[index], 2)}`);
@@ -45,13 +50,14 @@ export function profileChart(answer, { profile }) {
         curves: profile,
         marks: [{ x: answer.delta, y: answer.cost.upper }],
         caption: `All computed points hold simultaneously; straight lines connect them. The ring marks your question: ${ring}.`,
-        description: `Delta over epsilon. The selection has ${points.join(" and ")}.`,
+        description: `Delta over epsilon. ${answer.final ? "Both stages together have" : "The selection has"} ${points.join(" and ")}.`,
     };
 }
 
 /** P(K >= k). */
 export function survivalChart(answer) {
     const { survival, trials } = answer;
+    if (answer.visible) return { name: "survival", note: describeVisible(answer) };
     if (!survival) return { name: "survival", note: "There is always one trial. " + successSentence(trials) };
     // Each value also holds since the previous k; the first one since 0.
     const xs = [0, ...survival.k];
@@ -79,5 +85,11 @@ function describeTrials(trials, survival) {
     return `${size}${none} ${successSentence(trials)}`;
 }
 
-const successSentence = (trials) =>
-    `Some trial is among the best 1% of candidates with probability ${percentDown(trials.success_probability["0.01"])}.`;
+function describeVisible({ visible, trials }) {
+    const runs = visible === 1 ? "The one trial runs, and its result" : `All ${visible} trials run, and every result`;
+    return `${runs} may be shown, so nothing about K is secret. If candidates are drawn independently, ${success(trials)}`;
+}
+
+const successSentence = (trials) => asSentence(success(trials));
+const success = (trials) =>
+    `some trial is among the best 1% of candidates with probability ${percentDown(trials.success_probability["0.01"])}.`;

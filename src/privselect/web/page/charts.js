@@ -142,6 +142,8 @@ export class Chart {
     constructor(figure) {
         this.figure = figure;
         this.caption = figure.querySelector("figcaption p");
+        this.heading = figure.querySelector("figcaption h2");
+        this.title = [...this.heading.childNodes];
         this.key = figure.querySelector(".key");
         this.box = figure.querySelector(".plot");
         this.spec = null;
@@ -151,6 +153,7 @@ export class Chart {
     show(spec) {
         this.spec = spec;
         this.caption.textContent = spec.note ?? spec.caption;
+        this.heading.replaceChildren(...(spec.title ? [spec.title] : this.title));
         this.box.setAttribute("aria-label", spec.note ?? spec.description);
         this.box.hidden = Boolean(spec.note);
         this.key.hidden = !(spec.series?.length > 1);

@@ -63,7 +63,7 @@ export async function png(sentence, proof, questionText, specs, titles) {
     for (const spec of shown) {
         const isWide = spec.name === "mean";
         const [x, y] = [isWide ? MARGIN : left, isWide ? top : top + firstRow];
-        await drawChart(pen, spec, titles[spec.name], x, y, isWide ? WIDTH - 2 * MARGIN : half);
+        await drawChart(pen, spec, spec.title ?? titles[spec.name], x, y, isWide ? WIDTH - 2 * MARGIN : half);
         if (!isWide) left += half + MARGIN;
     }
     writeLines(pen, `15px ${MONOSPACE}`, LIGHT.faint, below, MARGIN, top + firstRow + secondRow + 20, 24);

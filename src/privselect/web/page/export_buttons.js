@@ -12,7 +12,7 @@ export function connectExportButtons(getResult, getLink) {
     const fetchFile = async (path, name) => {
         const { question, answer } = getResult();
         if (answer.value === null) return say("There is no finite answer to export.");
-        const response = await post(path, { ...question, value: answer.value }, { onBusy: () => say("Server busy. Retrying.") });
+        const response = await post(path, { ...question, value: answer.value, final_value: answer.final_value }, { onBusy: () => say("Server busy. Retrying.") });
         say("");
         save(await response.blob(), name);
     };

@@ -7,14 +7,30 @@ const integer = (low, high) => log(low, high, { integer: true });
 const mean = (low) => ({ label: "mean of K", help: "average number of trials", start: "30", slider: log(low, 1e4) });
 const delta = { label: "delta", help: "", start: "1e-5", slider: log(1e-12, 1e-2, { digits: 2 }) };
 
-export const BUDGET = {
-    epsilon: { label: "epsilon", help: "of the whole selection", start: "1", slider: log(0.05, 20) },
+// Numbers that belong to no text form.
+export const SINGLES = {
+    epsilon: { label: "epsilon", help: "of everything that is released", start: "1", slider: log(0.05, 20) },
     delta: { ...delta, help: "less than 1 / records" },
+    visible: { label: "trials", help: "fixed in advance, all results are seen", start: "6", slider: integer(1, 100) },
+    subsample: { label: "sample for the search", help: "probability of each record; 1 is all records", start: "1", slider: log(0.01, 1) },
+    final_noise: { label: "times the noise alone", help: "relative to no search at all", start: "1.07", slider: log(1.01, 3) },
 };
+
+export const WAYS = {
+    one: { label: "one shot", help: "Run K secret trials and release the best one." },
+    secret: { label: "search, then train", help: "Run K cheap secret trials, then train once with the best candidate." },
+    visible: {
+        label: "visible search, then train",
+        help: "Run a fixed number of cheap trials and look at every result, then train once.",
+    },
+};
+
+export const RULES = { ruled: "from the budget", given: "as given below" };
 
 export const MECHANISMS = {
     dpsgd: {
         label: "DP-SGD",
+        noise: "noise_multiplier",
         help: "Training with clipped gradients, Poisson sampling and Gaussian noise.",
         numbers: {
             noise_multiplier: { label: "noise multiplier", help: "noise / clipping norm", start: "2.8", slider: log(0.3, 60) },
@@ -24,11 +40,13 @@ export const MECHANISMS = {
     },
     gaussian: {
         label: "Gaussian noise",
+        noise: "sigma",
         help: "One release with Gaussian noise, for sensitivity 1.",
         numbers: { sigma: { label: "sigma", help: "standard deviation", start: "4", slider: log(0.3, 100) } },
     },
     laplace: {
         label: "Laplace noise",
+        noise: "scale",
         help: "One release with Laplace noise, for sensitivity 1.",
         numbers: { scale: { label: "scale", help: "of the noise", start: "4", slider: log(0.2, 100) } },
     },
@@ -68,7 +86,7 @@ export const COUNTS = {
     text: { label: "text form", help: "For example geometric(mean=30, cap=100). Write ? for the number to solve for.", numbers: {} },
 };
 
-export const FORMS = { mechanism: MECHANISMS, count: COUNTS };
+export const FORMS = { mechanism: MECHANISMS, count: COUNTS, final: MECHANISMS };
 
 export const DEFAULT = {
     mechanism: "dpsgd(noise_multiplier=?, sampling_probability=1024/60000, steps=600)",
@@ -79,3 +97,4 @@ export const DEFAULT = {
 
 // The same names, colours and dashes as in all plots of the project.
 export const BOUNDS = { exact: "exact", paper: "paper", renyi: "Rényi", composition: "composition", base: "one trial alone" };
+export const PARTS = { search: "search alone", final: "final training alone" };

@@ -2,15 +2,16 @@
 
 import { ApiError, LatestRequest, NO_RESPONSE, UnreachableError } from "./api.js";
 import { asSentence, meanChart, profileChart, survivalChart } from "./chart_specs.js";
+import { Advice } from "./advice.js";
 import { Chart } from "./charts.js";
 import { Design } from "./design.js";
 import { connectExportButtons } from "./export_buttons.js";
 import { element } from "./fields.js";
 import { BOUNDS } from "./field_specs.js";
-import { Form, formatSolved } from "./form.js";
+import { Form, formatRuled, formatSolved } from "./form.js";
 import { format, formatUp } from "./numbers.js";
 import { darkScheme } from "./plot_style.js";
-import { defaultState, fieldSpec, fromFragment, readQuestion, toFragment, unknownOf, writeQuestion } from "./state.js";
+import { defaultState, fieldLabel, fieldSpec, fromFragment, readQuestion, toFragment, unknownOf, writeQuestion } from "./state.js";
 
 const COMPUTING = "Computing.";
 const UNREACHABLE = `${NO_RESPONSE} Change a value to retry.`;
@@ -30,6 +31,7 @@ const owners = new WeakMap(); // from a request for details to the result it bel
 
 const charts = Object.fromEntries(CHARTS.map((name) => [name, new Chart(byId(`${name}-chart`))]));
 const form = new Form(onChange, () => result);
+const advice = new Advice({ getResult: () => result, useQuestion: (question) => form.restore(readQuestion(question)) });
 const design = new Design(byId("design"), byId("design-open"), { getGoal, useCount: (text) => form.useCount(text) });
 
 // An aborted question costs the server a process, so a running one gets some time first.
@@ -88,6 +90,7 @@ function showAnswer(answer, question, isRough) {
     byId("command").textContent = answer.command;
     charts.survival.show(survival);
     design.markStale();
+    advice.markStale();
     form.show();
     for (const place of document.querySelectorAll(".message")) if (place.textContent === NO_RESPONSE) place.textContent = "";
     if (!isRough) requestDetails();
@@ -118,9 +121,12 @@ function emphasiseValue({ sentence, value_text: text, unknown }) {
 }
 
 /** Returns the question as text forms, with the answer in it. */
-function asText({ mechanism, count, epsilon, delta }) {
+function asText({ mechanism, count, visible, subsample, final, final_noise: finalNoise, epsilon, delta }) {
     const fill = (text) => text.replace("?", formatSolved(result));
-    return [fill(mechanism), fill(count ?? "one trial"), `(${fill(epsilon)}, ${fill(delta)})`].join("  ·  ");
+    const trials = visible ? `${visible} visible trials` : (count ?? "one trial");
+    const training = final ? [`then ${finalNoise ? final.replace("?", formatRuled(result)) : fill(final)}`] : [];
+    const sample = subsample ? [`on a sample with probability ${subsample}`] : [];
+    return [fill(mechanism), fill(trials), ...sample, ...training, `(${fill(epsilon)}, ${fill(delta)})`].join("  ·  ");
 }
 
 /** Returns the goal for the design of a law of K. */
@@ -133,7 +139,7 @@ function getGoal() {
 // ---- details: requested one after the other, because the server computes them one by one
 
 function requestDetails() {
-    const body = { ...result.question, value: result.answer.value };
+    const body = { ...result.question, value: result.answer.value, final_value: result.answer.final_value };
     owners.set(body, result);
     if (body.value !== null) return curves.send(body);
     curves.cancel();
@@ -156,8 +162,10 @@ function showCurves(found, body) {
 function showRows({ rows }, body) {
     const owner = owners.get(body);
     if (owner !== result && "compare" in result.details) return;
-    const hasRequired = owner.unknown.includes("."); // the unknown belongs to the mechanism or to the law of K
-    const label = fieldSpec(readQuestion(owner.question), owner.unknown)?.label ?? owner.answer.unknown;
+    // Other bounds require other values of an unknown in the mechanism or in the law of K.
+    const hasRequired = owner.unknown.includes(".") && !owner.question.final;
+    const state = readQuestion(owner.question);
+    const label = fieldSpec(state, owner.unknown) ? fieldLabel(state, owner.unknown) : owner.answer.unknown;
     owner.details.compare = rows;
     byId("required").hidden = !hasRequired;
     byId("required").textContent = hasRequired ? `required ${label}` : "";

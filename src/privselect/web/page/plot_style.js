@@ -17,6 +17,8 @@ export const LINES = {
     renyi: { colour: "renyi", width: 1.6, dash: [3.2, 2] },
     composition: { colour: "composition", width: 1.6, dash: [12, 3, 1.6, 3, 1.6, 3] },
     base: { colour: "base", width: 1.2, dash: [] },
+    search: { colour: "lower", width: 1.6, dash: [6, 2.4] },
+    final: { colour: "renyi", width: 1.6, dash: [3.2, 2] },
     survival: { colour: "exact", width: 2, dash: [] },
 };
 
