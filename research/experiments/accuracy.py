@@ -47,7 +47,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     given = parser.parse_args(arguments)
     try:
-        run(_asked(given.only, given.data), given.data, Path(given.out), Path(given.work), given.jobs)
+        run(asked_settings(given.only, given.data), given.data, Path(given.out), Path(given.work), given.jobs)
     except PrivselectError as refusal:
         parser.error(str(refusal))
 
@@ -61,18 +61,23 @@ def run(settings: Sequence[Setting], data: str | None, out: Path, work: Path, jo
         load(problem, data)
     if any(setting.model == "network" for setting in settings) and (find_spec("torch") is None or find_spec("opacus") is None):
         raise MissingExtraError("the networks need Opacus; install it with: pip install 'privselect[opacus]'")
-    try:
-        work.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ParameterError(f"`work` must be a folder that can be made, got {format_value(str(work))} ({error.strerror})") from None
+    made_folder(work)
     options = kept_options(work / NOISE, jobs)
     train_banks(settings, data, work, jobs)
-    tables = [_rows(setting, work, options) for setting in sorted(settings, key=_place)]
+    tables = [_rows(setting, work, options) for setting in sorted(settings, key=place_of)]
     atomic_write(noise, as_csv([option.as_row() for option in options]))
     atomic_write(results, as_csv([row for rows, _ in tables for row in rows]))
     atomic_write(single, as_csv([row for _, rows in tables for row in rows]))
     for validation, picture in pictures.items():
         draw(results, picture, validation)
+
+
+def made_folder(work: Path) -> None:
+    """Make the folder for finished work."""
+    try:
+        work.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ParameterError(f"`work` must be a folder that can be made, got {format_value(str(work))} ({error.strerror})") from None
 
 
 def kept_options(file: Path, jobs: int) -> list[Option]:
@@ -114,7 +119,8 @@ def _rows(setting: Setting, work: Path, options: Sequence[Option]) -> tuple[list
     return setting_rows(setting, banks, options)
 
 
-def _asked(names: str | None, data: str | None) -> list[Setting]:
+def asked_settings(names: str | None, data: str | None) -> list[Setting]:
+    """Return the settings of these names, or all for which there is data."""
     if names is None:
         return [setting for setting in SETTINGS if data is not None or setting.problem == _EVERYWHERE]
     known = {setting.name: setting for setting in SETTINGS}
@@ -125,7 +131,8 @@ def _asked(names: str | None, data: str | None) -> list[Setting]:
     return [known[name] for name in asked]
 
 
-def _place(setting: Setting) -> tuple[str, str, str, int]:
+def place_of(setting: Setting) -> tuple[str, str, str, int]:
+    """Return the place of a setting in the tables."""
     return setting.model, setting.space, setting.problem, setting.records
 
 

@@ -91,8 +91,8 @@ def train_bank(setting: Setting, repetition: int, data: str | None, folder: Path
 
 def trained_bank(setting: Setting, repetition: int, data: str | None) -> Bank:
     """Train all models of one bank."""
-    problem, key = load(setting.problem, data), _key(setting, repetition)
-    parts = _parts(setting, data, key)
+    problem, key = load(setting.problem, data), repetition_key(setting, repetition)
+    parts = repetition_parts(setting, repetition, data)
     trainer = TRAINERS[setting.model](parts, problem.classes)
     noise, space = np.array(setting.noise), SPACES[setting.space]
     right = np.zeros((len(_JUDGED), len(noise), setting.candidates))
@@ -112,9 +112,9 @@ def trained_bank(setting: Setting, repetition: int, data: str | None) -> Bank:
     return Bank(noise, right, sizes, defaults / len(problem.test), float((problem.test.labels == usual).mean()))
 
 
-def _parts(setting: Setting, data: str | None, key: bytes) -> dict[str, Part]:
+def repetition_parts(setting: Setting, repetition: int, data: str | None) -> dict[str, Part]:
     """Return a random subset of the private records, split in two, and the other parts unchanged."""
-    problem = load(setting.problem, data)
+    problem, key = load(setting.problem, data), repetition_key(setting, repetition)
     generator = np.random.Generator(np.random.PCG64DXSM(int.from_bytes(derive_key(key, "subset"), "big")))
     drawn = generator.permutation(len(problem.private))[: setting.records + setting.held]
     return {
@@ -126,7 +126,8 @@ def _parts(setting: Setting, data: str | None, key: bytes) -> dict[str, Part]:
     }
 
 
-def _key(setting: Setting, repetition: int) -> bytes:
+def repetition_key(setting: Setting, repetition: int) -> bytes:
+    """Return the public key from which all seeds of a repetition are derived."""
     return blake2b(f"{setting.name} {repetition}".encode(), digest_size=32).digest()
 
 

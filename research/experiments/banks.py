@@ -6,7 +6,9 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Callable  # noqa: TC003 - of a dataclass
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from research.experiments.bank import stored_bank, train_bank
@@ -26,20 +28,38 @@ def train_banks(settings: Sequence[Setting], data: str | None, folder: Path, job
     wanted = [(setting, repetition) for setting in settings for repetition in range(REPETITIONS)]
     missing = [one for one in wanted if stored_bank(folder, *one) is None]
     tell(f"{len(wanted) - len(missing)} of {len(wanted)} banks are there, {len(missing)} to train")
+    run_jobs([Job(_named(*one), _work(one[0]), train_bank, (*one, data, folder)) for one in missing], jobs)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One call for a worker process, with its name for the progress report and its approximate work in arbitrary units."""
+
+    name: str
+    work: float
+    call: Callable[..., None]
+    arguments: tuple[object, ...]
+
+
+def run_jobs(asked: Sequence[Job], processes: int) -> None:
+    """Start the jobs in their order and report progress; after an error no further job starts."""
     began, done = time.monotonic(), 0.0
-    whole = sum(_work(setting) for setting, _ in missing)
-    with ProcessPoolExecutor(jobs, initializer=_end_with, initargs=(os.getpid(),)) as pool:
-        waiting = {pool.submit(train_bank, *one, data, folder): one for one in missing}
+    whole = sum(job.work for job in asked)
+    with ProcessPoolExecutor(processes, initializer=_end_with, initargs=(os.getpid(),)) as pool:
+        waiting = {pool.submit(job.call, *job.arguments): job for job in asked}
         try:
             for place, future in enumerate(as_completed(waiting), 1):
-                setting, repetition = waiting[future]
                 future.result()
-                done += _work(setting)
+                done += waiting[future].work
                 left = (time.monotonic() - began) * (whole / done - 1.0) / 60.0
-                tell(f"bank {place} of {len(missing)}: {setting.name}, repetition {repetition + 1}; about {left:.0f} minutes left")
+                tell(f"bank {place} of {len(asked)}: {waiting[future].name}; about {left:.0f} minutes left")
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)  # running and queued tasks finish; the rest never start
             raise
+
+
+def _named(setting: Setting, repetition: int) -> str:
+    return f"{setting.name}, repetition {repetition + 1}"
 
 
 def _work(setting: Setting) -> float:

@@ -11,7 +11,8 @@ import numpy as np
 from privselect.mechanisms import DPSGD
 from privselect.open_spec import UNKNOWN
 from privselect.planning.plan import plan
-from privselect.tuning.space import Choice, LogUniform, Space, Uniform
+from privselect.tuning.distributions import Choice, LogUniform, Uniform
+from privselect.tuning.space import Space
 
 if TYPE_CHECKING:
     from privselect.mechanisms import Mechanism
@@ -87,9 +88,9 @@ SETTINGS = (
 )
 
 
-def training(noise: float) -> DPSGD:
-    """Return the mechanism of one training."""
-    return DPSGD(noise_multiplier=noise, sampling_probability=SAMPLING, steps=STEPS)
+def training(noise: float, steps: int | None = None) -> DPSGD:
+    """Return the mechanism of one training, by default of full length."""
+    return DPSGD(noise_multiplier=noise, sampling_probability=SAMPLING, steps=STEPS if steps is None else steps)
 
 
 def open_training() -> Any:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 POOL = 2  # pixels per side of a block, unless the candidate sets it
-_HIDDEN = 32
+HIDDEN = 32
 
 
 class Trainer(Protocol):
@@ -43,7 +43,11 @@ def features_of(part: Part, candidate: Candidate) -> Floats:
     """
     if part.features.shape[1] != SIDE * SIDE:
         return part.features
-    means = pooled(part.features, candidate.get("pool", POOL))
+    return preprocessed(pooled(part.features, candidate.get("pool", POOL)), candidate)
+
+
+def preprocessed(means: NDArray[Any], candidate: Candidate) -> NDArray[Any]:
+    """Return ``scale * mean^exponent + shift`` of each mean; each number is 1, 1 or 0 unless the candidate sets it."""
     return np.asarray(candidate.get("scale", 1.0) * means ** candidate.get("exponent", 1.0) + candidate.get("shift", 0.0))
 
 
@@ -102,7 +106,7 @@ class NetworkBank:
         import torch
         from torch.nn.functional import cross_entropy
 
-        layers = torch.nn.Linear(data[0].shape[1], _HIDDEN), torch.nn.Tanh(), torch.nn.Linear(_HIDDEN, self._classes)
+        layers = torch.nn.Linear(data[0].shape[1], HIDDEN), torch.nn.Tanh(), torch.nn.Linear(HIDDEN, self._classes)
         network = torch.nn.Sequential(*layers)
         optimizer = torch.optim.SGD(network.parameters(), lr=candidate["learning_rate"])
         dataset = torch.utils.data.TensorDataset(*data)

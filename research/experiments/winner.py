@@ -1,4 +1,4 @@
-"""Exact winning probabilities of the candidates of a bank, for trials that draw a candidate uniformly.
+"""Exact winning probabilities of the candidates of a bank, for trials that draw a candidate with replacement.
 
 With ``u`` the probability that a trial scores above an outcome, the outcome ``dy`` of one trial is released with probability
 ``phi'(1-u) dy`` (see docs/derivations/setting.md), so the mean of the release needs no sampling.
@@ -24,25 +24,29 @@ _DENSER = 4  # power that concentrates the nodes near the better end, where heav
 _NORMAL = 81  # quadrature nodes of the normal noise
 
 
-def winning_chances(scores: Floats, noise: float, count: Count) -> Floats:
+def winning_chances(scores: Floats, noise: float, count: Count, weights: Floats | None = None) -> Floats:
     """Return the probability of each candidate to be released, to 1e-7; the remainder to 1 is the probability of no trial.
 
     ``noise`` is the standard deviation of the normal noise that each trial adds to its score. Without noise, candidates with equal
-    scores share their probability evenly, because ties are broken by an independent mark.
+    scores share their probability by their weights, because ties are broken by an independent mark.
+    ``weights`` are the probabilities of the candidates in one trial, by default equal.
     """
     size = len(scores)
+    drawn = np.full(size, 1.0 / size) if weights is None else weights
     if noise > 0.0:
-        places, weights = _hermite()
-        drawn = scores[:, None] + noise * places
-        above = ndtr((scores - drawn[:, :, None]) / noise).mean(axis=2)
-        return np.asarray(_weight(count, above) @ weights / size)
-    places, weights = _legendre()
+        places, density = _hermite()
+        told = scores[:, None] + noise * places
+        above = ndtr((scores - told[:, :, None]) / noise) @ drawn
+        return np.asarray(_weight(count, above) @ density * drawn)
+    places, density = _legendre()
     order = np.argsort(-scores, kind="stable")
-    shares = _weight(count, (np.arange(size)[:, None] + places) / size) @ weights / size
+    ordered = drawn[order]
+    begin = np.cumsum(ordered) - ordered
     chances = np.empty(size)
-    chances[order] = shares
+    chances[order] = _weight(count, begin[:, None] + ordered[:, None] * places) @ density * ordered
     _, group = np.unique(scores, return_inverse=True)
-    return np.asarray((np.bincount(group, chances) / np.bincount(group))[group])
+    total = np.bincount(group, drawn)[group]
+    return np.asarray(np.bincount(group, chances)[group] * np.divide(drawn, total, out=np.zeros(size), where=total > 0.0))
 
 
 def _weight(count: Count, above: Floats) -> Floats:

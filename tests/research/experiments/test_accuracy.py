@@ -114,9 +114,9 @@ def test_options_are_planned_where_none_are_kept_or_those_of_another_experiment(
 
 
 def test_without_data_only_the_images_of_the_wheel_are_asked_for():
-    assert {setting.problem for setting in accuracy._asked(None, None)} == {"small_mnist"}
-    assert accuracy._asked(None, "folder") == list(SETTINGS)
-    assert [setting.name for setting in accuracy._asked("adult-2000,mnist-2000,adult-2000", None)] == ["adult-2000", "mnist-2000"]
+    assert {setting.problem for setting in accuracy.asked_settings(None, None)} == {"small_mnist"}
+    assert accuracy.asked_settings(None, "folder") == list(SETTINGS)
+    assert [setting.name for setting in accuracy.asked_settings("adult-2000,mnist-2000,adult-2000", None)] == ["adult-2000", "mnist-2000"]
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ def same(one, other):
 
 
 def parts_of(setting, repetition):
-    return module._parts(setting, None, module._key(setting, repetition))
+    return module.repetition_parts(setting, repetition, None)
 
 
 class Told:
@@ -85,7 +85,7 @@ def test_defaults_are_trained_with_the_untuned_noise_without_the_held_out_record
 
 
 def test_a_bank_holds_what_its_trainer_says_of_the_candidates_that_its_space_draws():
-    bank, key = trained_bank(TINY, 0, None), module._key(TINY, 0)
+    bank, key = trained_bank(TINY, 0, None), module.repetition_key(TINY, 0)
     trainer = SoftmaxBank(parts_of(TINY, 0), 3)
     for place in range(TINY.candidates):
         candidate = SPACES[TINY.space].draw(Stream(derive_key(key, "candidate", place)))
