@@ -1,7 +1,8 @@
 """A run of the tuner that can be killed: a process that imports privselect once and makes each run in a child, which it kills.
 
 It reads one JSON line for each child: the folder, the executor, whether a final training follows the search, and when to kill it: after
-so many seconds, or at the n-th line that is executed in one of the tuner's functions. It answers with the exit code, -9 where the kill came in time, and the seconds it took.
+so many seconds, or at the n-th line that is executed in one of the tuner's functions. It answers with the exit code, -9 if the kill came
+in time, and the seconds it took.
 """
 
 import contextlib

@@ -32,12 +32,13 @@ WAYS = {
 SENTENCES = {
     "secret": r"Gaussian noise of scale \d+\.\d+ in each search trial lets you search with about 10 trials and then train once with sigma "
     r"\d\.\d+ at \(1, 1e-5\)\.",
-    "visible": r"Gaussian noise of scale \d+\.\d+ in each search trial lets you search with 6 visible trials and then train once with sigma "
-    r"\d\.\d+ at \(1, 1e-5\)\.",
+    "visible": r"Gaussian noise of scale \d+\.\d+ in each search trial lets you search with 6 visible trials and then train once with "
+    r"sigma \d\.\d+ at \(1, 1e-5\)\.",
     "noise of the final training": r"Gaussian noise of scale \d+\.\d+ in the final training lets you search with about 10 trials and then "
     r"train once at \(1, 1e-5\)\.",
     "mean": r"At \(1\.5, 1e-5\) you may search with about [\d,]+ trials and then train once: mean \d+\.?\d*\.",
-    "visible noise": r"Gaussian noise of scale \d+\.\d+ in each search trial lets you search with 6 visible trials and then train once at .*",
+    "visible noise": r"Gaussian noise of scale \d+\.\d+ in each search trial lets you search with 6 visible trials and then train once at "
+    r".*",
 }
 
 
@@ -128,7 +129,7 @@ def test_plan_and_certificate_hold_both_stages(way, tmp_path):
 
 def test_a_made_up_noise_of_the_final_training_is_refused():
     answer = ask("answer", WAYS["secret"])
-    with pytest.raises(RefusedError, match="the plan must meet its budget|must cost less than the budget"):
+    with pytest.raises(RefusedError, match=r"the plan must meet its budget|must cost less than the budget"):
         ask("plan", {**WAYS["secret"], "value": answer["value"], "final_value": 1.0})
 
 
@@ -202,7 +203,11 @@ REFUSED = {
         "final",
         f"`steps` must be at most {MAX_STEPS} on this page",
     ),
-    "too large a sample": ({**SECRET, "epsilon": "?", "delta": "1e-6", "subsample": "3/2"}, "subsample", "`subsample` must be a probability"),
+    "too large a sample": (
+        {**SECRET, "epsilon": "?", "delta": "1e-6", "subsample": "3/2"},
+        "subsample",
+        "`subsample` must be a probability",
+    ),
     "no sample": ({**SECRET, "epsilon": "?", "delta": "1e-6", "subsample": "x"}, "subsample", "`subsample` must be a probability"),
     "a sample of nothing": ({**SECRET, "epsilon": "?", "delta": "1e-6", "subsample": 0}, "subsample", "`subsample` must be a probability"),
 }

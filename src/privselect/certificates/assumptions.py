@@ -39,7 +39,7 @@ _VISIBLE_SEARCH = (
     "No result of a trial needs to stay secret.",
 )
 _SAMPLE = (
-    "One sample of the records is drawn{times}: it contains each record with probability {probability}, independently of the other records.",
+    "One sample of the records is drawn{times}. It contains each record with probability {probability}, independently of other records.",
     "The sample and its size are never revealed.",
 )
 _FINAL_TRAINING = (

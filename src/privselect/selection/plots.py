@@ -170,6 +170,7 @@ def _means_around(low: float, middle: float, size: int) -> list[float]:
 
 
 def integers_around(middle: int, size: int) -> list[int]:
+    """Return integers around ``middle``, about equally spaced in the logarithm."""
     return sorted({round(mean) for mean in _means_around(1.0, float(middle), size)})
 
 
