@@ -51,6 +51,8 @@ OURS = {
     "**Under a target**",
     "**Composition** (upper)",
     "**Composition** (lower)",
+    "**Product**",
+    "**Subsampled**",
 }
 
 

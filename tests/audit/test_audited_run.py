@@ -128,7 +128,7 @@ def test_both_stages_leak_what_is_predicted_in_100_000_runs(case, campaign, draw
 @pytest.mark.parametrize("case", TWO_STAGE_CASES, ids=str)
 def test_a_final_training_that_reuses_the_noise_of_the_search_leaks_more_than_is_certified(case):
     certified = ps.search_then_train(case.search.parse_mechanism(), case.search.parse_count(), case.parse_final()).delta_at(case.epsilon)
-    assert two_stage_worst_case(case).leak_of_reused_noise() > 1.3 * certified.upper
+    assert two_stage_worst_case(case).leak_of_reused_noise() > 1.15 * certified.upper
 
 
 @pytest.mark.slow

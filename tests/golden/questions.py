@@ -76,6 +76,15 @@ SELECTIONS = (
     "composed(selection(gaussian(sigma=4), geometric(mean=30)), gaussian(sigma=5))",
     "mixture(1/3*selection(pure(epsilon=1), geometric(mean=3)), 2/3*laplace(scale=1))",
 )
+STAGED = (
+    "subsampled(gaussian(sigma=4), probability=1/10)",
+    "subsampled(selection(gaussian(sigma=4), geometric(mean=30)), probability=1/10)",
+    "composed(selection(dpsgd(noise_multiplier=3.04, sampling_probability=1024/60000, steps=60), geometric(mean=30)), "
+    "dpsgd(noise_multiplier=1.9, sampling_probability=1024/60000, steps=600))",
+    "composed(subsampled(selection(gaussian(sigma=4), poisson(mean=5)), probability=1/10), gaussian(sigma=5))",
+    "composed(composed(gaussian(sigma=8), times=6), laplace(scale=5))",
+    "composed(selection(disjoint(gaussian(sigma=6), discrete_gaussian(sigma=8)), geometric(mean=5)), gaussian(sigma=5))",
+)
 COMPARED = (
     ("gaussian(sigma=4)", "geometric(mean=30)"),
     ("gaussian(sigma=4)", "negative_binomial(eta=5, mean=30)"),
@@ -117,6 +126,9 @@ def questions() -> Iterator[dict[str, object]]:
         yield {"ask": "law", "of": law}
     for selection in SELECTIONS:
         yield {"ask": "epsilon", "of": selection, "delta": 1e-5}
+    for mechanism in STAGED:
+        yield {"ask": "epsilon", "of": mechanism, "delta": 1e-5}
+        yield {"ask": "delta", "of": mechanism, "epsilon": [-0.3, *EPSILONS]}
     for mechanism, law in COMPARED:
         yield {"ask": "compare", "of": f"selection({mechanism}, {law})", "delta": 1e-6}
     for mechanism, law in PLANS:

@@ -1,23 +1,22 @@
 """Disjoint: the largest of the parts in all that is asked, and never less than what small mechanisms, split at will, really leak."""
 
 import itertools
-import math
-from dataclasses import dataclass
 from fractions import Fraction
 
-import mpmath
 import numpy as np
 import pytest
 
 import privselect as ps
+from closed_forms import discrete_hockey
 from privselect.certificates.model import RunMetadata
 from privselect.errors import NeighbourError, ParameterError
 from privselect.integrations import pld_from_mechanism
 from privselect.mechanisms.neighbours import ADD_REMOVE, REPLACE_ONE
-from privselect.pairs import Bracket, DominatingPair
+from privselect.pairs import Bracket
 from privselect.pairs.envelope import envelope
 from privselect.selection.compare import BOUNDS
-from selection.orders import exact, worst_of
+from selection.orders import worst_of
+from small_pairs import Given, hockey, product, small
 
 DELTAS = [1e-2, 1e-6]
 LINE = [-2.0, -0.7, -0.2, 0.0, 0.1, 0.4, 0.9, 1.3, 2.5]
@@ -27,40 +26,6 @@ GAUSSIAN, PURE = ps.Gaussian(sigma=4), ps.Pure(epsilon=0.8)  # their profiles cr
 LEAKY = ps.Approximate(epsilon=0.2, delta=1e-7)
 PAIRS = [(TRAINING, COUNTING), (GAUSSIAN, PURE), (GAUSSIAN, LEAKY), (TRAINING, PURE)]
 CAPPED = ps.Geometric(mean=3, cap=6)
-
-
-@dataclass(frozen=True)
-class Given(ps.Mechanism):
-    """A mechanism that is one bracket for each order."""
-
-    text_name = "given"
-    first: Bracket
-
-    def _make_brackets(self, _accuracy):
-        return (self.first,) if self.first.direction == "both" else (self.first, self.first.reverse)
-
-
-def small(p, q):
-    """Weights of the outcomes with and without the record."""
-    p, q = ([Fraction(weight, sum(weights)) for weight in weights] for weights in (p, q))
-    pair = DominatingPair.from_masses([float(mass) for mass in p], [float(mass) for mass in q])
-    return (p, q), Given(Bracket(pair, (pair,), "remove"))
-
-
-def product(*laws):
-    """Both distributions of several independent outputs."""
-    return tuple([math.prod(masses) for masses in itertools.product(*each)] for each in zip(*laws, strict=True))
-
-
-def hockey(laws, epsilon):
-    """From exact fractions, the greater of both orders of the neighbours."""
-    return max(one_order(laws, epsilon), one_order(laws[::-1], epsilon))
-
-
-def one_order(laws, epsilon):
-    with mpmath.workdps(40):
-        factor = mpmath.exp(mpmath.mpf(epsilon))
-        return sum((max(exact(a) - factor * exact(b), mpmath.mpf(0)) for a, b in zip(*laws, strict=True)), mpmath.mpf(0))
 
 
 SMALL = [
@@ -192,7 +157,7 @@ def test_a_pair_above_random_pairs_is_their_maximum():
         given = [small([1, *rng.integers(0, 9, 3).tolist()], [*rng.integers(0, 9, 3).tolist(), 1]) for _ in range(int(rng.integers(2, 5)))]
         pair = envelope([mechanism.brackets[0].upper for _, mechanism in given])
         for epsilon in rng.uniform(-3.0, 3.0, 8).tolist():
-            true = max(one_order(laws, epsilon) for laws, _ in given)
+            true = max(discrete_hockey(*laws, epsilon) for laws, _ in given)
             assert true <= pair.hockey_stick(epsilon, side=1) <= true + 1e-10  # rounding of the slopes between close knots
 
 

@@ -15,23 +15,9 @@ from privselect.pairs import DominatingPair
 from privselect.pairs.compose import CompositionStep, compose
 from privselect.pairs.dominating_pair import Bracket
 from privselect.pairs.subnormal_masses import union_lower, union_upper
+from small_pairs import SHARES, pair_of, shares
 
 EPSILONS = [-720.0, -50.0, -3.0, -1.0, -0.1, 0.0, 1e-9, 0.1, 0.7, 1.0, 3.0, 50.0, 720.0]
-
-
-def shares(weights):
-    """Return two distributions as exact fractions."""
-    return tuple([Fraction(weight, sum(side)) for weight in side] for side in zip(*weights, strict=True))
-
-
-WEIGHTS = st.lists(
-    st.tuples(*[st.one_of(st.integers(0, 40), st.integers(10**6, 10**6 + 50), st.integers(0, 10**12))] * 2), min_size=1, max_size=6
-).filter(lambda w: sum(a for a, _ in w) > 0 and sum(b for _, b in w) > 0)
-SHARES = WEIGHTS.map(shares)
-
-
-def pair_of(p, q):
-    return DominatingPair.from_masses([float(x) for x in p], [float(x) for x in q])
 
 
 @given(SHARES, st.lists(st.floats(-20.0, 20.0), max_size=4))
@@ -83,7 +69,7 @@ def greatest(p, q, x, *, sign):
 
 
 @settings(max_examples=60)
-@given(WEIGHTS.filter(lambda w: len(w) <= 5).map(shares), st.fractions(0, 1, max_denominator=64))
+@given(SHARES.filter(lambda laws: len(laws[0]) <= 5), st.fractions(0, 1, max_denominator=64))
 def test_g_and_k_by_their_definition(laws, x):
     p, q = laws
     pair = pair_of(p, q)

@@ -46,13 +46,14 @@ def _table(count, number):
 
 def leak(count, p, q, epsilon):
     """The hockey stick at any real epsilon of the selection over pieces ranked best first, of exact masses p and q."""
-    gains, costs = (_chances(count, masses) for masses in (p, q))
+    gains, costs = (selected_masses(count, masses) for masses in (p, q))
     factor = mpmath.exp(mpmath.mpf(epsilon))
     nothing = pgf(count, mpmath.mpf(1), mpmath)  # K = 0
     return sum(max(a - factor * b, 0) for a, b in zip(gains, costs, strict=True)) + max(nothing * (1 - factor), 0)
 
 
-def _chances(count, masses):
+def selected_masses(count, masses):
+    """The probability of each piece, ranked best first, to be released; without K = 0."""
     above = [mpmath.mpf(0), *itertools.accumulate(masses)]
     values = [pgf(count, u, mpmath) for u in above]
     return [before - after for before, after in itertools.pairwise(values)]

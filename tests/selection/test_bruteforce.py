@@ -5,8 +5,6 @@ in 40 digits from exact fractions, so the comparisons need no tolerance. Only th
 rounding, below 1e-12 times 1 + e^epsilon, is stated where it is used.
 """
 
-import itertools
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -14,10 +12,9 @@ import pytest
 from orders import leaks, worst_of, worst_split
 
 import privselect as ps
-from privselect.mechanisms import Mechanism
-from privselect.pairs import Bracket, DominatingPair
 from privselect.selection.bounds.pointwise import pointwise_delta
 from privselect.selection.exact.engine import ExactLower, ExactUpper
+from small_pairs import ORDERS, mechanism_of, normalized, pair_of, random_weights
 
 LAWS = {
     "geometric": lambda rng: ps.Geometric(mean=1.0 + rng.exponential(6.0)),
@@ -29,32 +26,6 @@ LAWS = {
     "finite": lambda rng: ps.Finite({0: int(rng.integers(1, 5)), 1: 2, int(rng.integers(2, 9)): int(rng.integers(1, 5))}),
 }
 EACH = [pytest.param(law, marks=pytest.mark.slow) if law == "fixed" else law for law in LAWS]  # without K = 1 it takes longest
-ORDERS = {n: np.array(list(itertools.permutations(range(n)))) for n in range(1, 6)}
-
-
-def whole_weights(rng):
-    """Weights of 3 to 5 outcomes under two distributions: similar, of many magnitudes, of nearly equal loss, or with outcomes of mass 0."""
-    n = int(rng.integers(3, 6))
-    kind = rng.choice(["plain", "sizes", "near"])
-    if kind == "near":
-        p = rng.integers(1, 30, n) * 10**9
-        q = p + rng.integers(-999, 1000, n) * 10 ** int(rng.integers(0, 7))
-    else:
-        p, q = (rng.integers(1, 30, n) * 10 ** (rng.integers(0, 5, n) if kind == "sizes" else 0) for _ in range(2))
-    if rng.random() < 0.4:
-        p[0] = 0
-    if rng.random() < 0.4:
-        q[1] = 0
-    return p, q
-
-
-def shares(weights):
-    total = int(weights.sum())
-    return [Fraction(int(weight), total) for weight in weights]
-
-
-def pair_of(p, q):
-    return DominatingPair.from_masses([float(x) for x in p], [float(x) for x in q])
 
 
 def split(rng, p, q):
@@ -69,12 +40,12 @@ def split(rng, p, q):
 def processed(rng, p, q):
     """Post-process both distributions by one random channel with 2 to 5 outcomes."""
     size = int(rng.integers(2, 6))
-    rows = [shares(rng.integers(0, 10, size) * (rng.random(size) < 0.7) + np.eye(size, dtype=int)[int(rng.integers(size))]) for _ in p]
+    rows = [normalized(rng.integers(0, 10, size) * (rng.random(size) < 0.7) + np.eye(size, dtype=int)[int(rng.integers(size))]) for _ in p]
     return tuple([sum(mass * row[j] for mass, row in zip(masses, rows, strict=True)) for j in range(size)] for masses in (p, q))
 
 
 def check(rng, count, case):
-    p, q = map(shares, whole_weights(rng))
+    p, q = map(normalized, random_weights(rng))
     epsilon = float(rng.choice([0.0, rng.uniform(0.0, 1.0), rng.uniform(0.0, 4.0)]))
     # The bound must hold on any mesh: mostly coarse ones, which are quick, and at times the one in use.
     mesh = 1e-3 if case % 16 == 0 else 0.03 if case % 4 == 0 else 0.3
@@ -107,24 +78,14 @@ def test_no_order_in_a_long_campaign(law, campaign, fresh_rng):
         check(fresh_rng, LAWS[law](fresh_rng), case)
 
 
-@dataclass(frozen=True)
-class Given(Mechanism):
-    """A mechanism given by one pair of distributions, in both orders."""
-
-    pair: DominatingPair
-
-    def _make_brackets(self, _accuracy):
-        return Bracket(self.pair, (self.pair,), "remove"), Bracket(self.pair.reverse, (self.pair.reverse,), "add")
-
-
 @pytest.mark.parametrize("law", EACH)
 def test_both_directions_at_negative_epsilon(law):
     """Includes K = 0: its outcome has the same probability on both data sets and counts if e^epsilon < 1."""
     rng = np.random.default_rng(3)
     for _ in range(6):
-        p, q = map(shares, whole_weights(rng))
+        p, q = map(normalized, random_weights(rng))
         count, epsilon = LAWS[law](rng), -float(rng.uniform(0.05, 2.0))
-        found = ps.Selection(Given(pair_of(p, q)), count).delta_at(epsilon)
+        found = ps.Selection(mechanism_of(p, q), count).delta_at(epsilon)
         orders = ORDERS[len(p)]
         worst = max(worst_of(count, p, q, orders, epsilon), worst_of(count, q, p, orders, epsilon))
         assert worst <= found.upper
@@ -135,7 +96,7 @@ def test_the_floats_that_find_the_worst_order_are_as_good_as_stated():
     rng = np.random.default_rng(4)
     for make in LAWS.values():
         for _ in range(5):
-            count, (p, q) = make(rng), map(shares, whole_weights(rng))
+            count, (p, q) = make(rng), map(normalized, random_weights(rng))
             order = np.arange(len(p))[None, :]
             rough = float(leaks(count, np.array([p], dtype=float), np.array([q], dtype=float), 0.3)[0])
             assert abs(rough - worst_of(count, p, q, order, 0.3)) <= 1e-12 * (1.0 + np.exp(0.3))

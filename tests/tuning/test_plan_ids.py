@@ -28,6 +28,7 @@ IDS = {
     "mechanism_with_score",
     "opacus_trial",
     "optuna_objective",
+    "optuna_visible_objective",
     "sklearn_at_least_declared",
     "sklearn_correct",
     "sklearn_declared_mechanism",

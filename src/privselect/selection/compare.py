@@ -184,7 +184,7 @@ def _compare_stages(stages: Stages, delta: float) -> Comparison:
         else:
             if math.isinf(value):
                 notes[name] = f"infinite: no epsilon below {LARGEST_EPSILON:g} is proved at delta {delta:g}"
-    runs = stages.visible if stages.count is None else composition_runs(stages.count)
+    runs = None if stages.count is None else composition_runs(stages.count)
     if "composition" not in notes:
         notes["composition"] = (
             f"another mechanism, not a bound on this one: {runs} search trials, every output released, then the final training"

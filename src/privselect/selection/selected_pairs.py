@@ -26,11 +26,12 @@ if TYPE_CHECKING:
 
 # How far log delta falls between knots (three times as far below _DEEP_DELTA), and where the profile stops. All later losses count as
 # infinite.
-_KNOT_FALL = 0.1
+_KNOT_FALL, _FEW_OUTCOMES_FALL = 0.1, 0.09  # pairs of few outcomes have curves with kinks
 _DEEP_DELTA = 1e-12
 _SMALLEST_DELTA = 1e-40
-_ORDER_DELTAS = (1e-2, 1e-4, 1e-6, 1e-9, 1e-3, 3e-2)  # deltas at which the lower pairs have their worst score orders
-_FEW_ORDER_DELTAS = (1e-2, 1e-4)  # those of them that suffice for less accuracy
+# Deltas, above the mass of infinite losses, at which the lower pairs have their worst score orders; fewer suffice for less accuracy.
+_ORDER_DELTAS = (1e-2, 1e-4, 1e-6, 1e-9, 1e-3, 3e-2, 0.2)
+_FEW_ORDER_DELTAS = (1e-2, 1e-4)
 _ROUGH = 1e-3
 _OPPOSITE = {"both": "both", "remove": "add", "add": "remove"}
 
@@ -43,18 +44,19 @@ def selected_brackets(accountants: Sequence[Accountant], accuracy: float = ACCUR
     by_direction = {accountant.bracket.direction: accountant for accountant in accountants}
     meshes = {direction: accountant.fixed_mesh(accuracy) for direction, accountant in by_direction.items()}
     uppers = {direction: cache(accountant.curve_on(meshes[direction])) for direction, accountant in by_direction.items()}
-    fall = _KNOT_FALL * max(accuracy / ACCURACY, 1.0) ** 0.25
+    few = all(accountant.has_few_outcomes for accountant in accountants)
+    fall = (_FEW_OUTCOMES_FALL if few else _KNOT_FALL) * max(accuracy / ACCURACY, 1.0) ** 0.25
     knots = _profile_knots(lambda epsilon: max(upper(epsilon) for upper in uppers.values()), fall)
     curves = {direction: np.array([upper(epsilon) for epsilon in knots]) for direction, upper in uppers.items()}
     deltas = _ORDER_DELTAS if accuracy < _ROUGH else _FEW_ORDER_DELTAS
-    return tuple(
-        Bracket(
-            pair_from_profile(knots, curves[direction], curves[_OPPOSITE[direction]]),
-            tuple(_order_pairs(accountant, meshes[direction], [_epsilon_on(knots, curves[direction], delta) for delta in deltas])),
-            direction,
-        )
-        for direction, accountant in by_direction.items()
-    )
+
+    def bracket(direction: str, accountant: Accountant) -> Bracket:
+        curve = curves[direction]
+        epsilons = [_epsilon_on(knots, curve - curve[-1], delta) for delta in deltas]
+        upper = pair_from_profile(knots, curve, curves[_OPPOSITE[direction]])
+        return Bracket(upper, tuple(_order_pairs(accountant, meshes[direction], epsilons)), direction)
+
+    return tuple(bracket(direction, accountant) for direction, accountant in by_direction.items())
 
 
 def _order_pairs(accountant: Accountant, mesh: FixedMesh | None, epsilons: list[float]) -> list[DominatingPair]:
@@ -62,20 +64,14 @@ def _order_pairs(accountant: Accountant, mesh: FixedMesh | None, epsilons: list[
     found = []
     for pair in accountant.bracket.lowers:
         find = ExactLower(pair, accountant.count).score_order if mesh is None else partial(mesh.score_order, pair=pair)
-        for epsilon in epsilons:
-            # If infinite losses alone exceed delta, no epsilon reaches it and there is no order to look for.
-            order = find(epsilon) if epsilon < LARGEST_EPSILON else None
-            if order is not None:
-                found.append(order.selected_pair(accountant.count))
+        orders = [find(epsilon) for epsilon in dict.fromkeys(epsilons)]
+        found += [order.selected_pair(accountant.count) for order in orders if order is not None]
     return found
 
 
 def _epsilon_on(knots: list[float], curve: Floats, delta: float) -> float:
-    """Return the epsilon at which the curve falls to delta, or infinity."""
-    below = np.flatnonzero(curve <= delta)
-    if len(below) == 0:
-        return math.inf
-    i = int(below[0])
+    """Return the epsilon at which a curve that ends at 0 falls to delta."""
+    i = int(np.argmax(curve <= delta))
     if i == 0:
         return 0.0
     share = math.log(curve[i - 1] / delta) / math.log(curve[i - 1] / max(curve[i], 1e-300))

@@ -30,7 +30,7 @@ _TYPICAL_GAP = 2.3  # between the two bounds on delta, in tolerances
 _MAX_ESTIMATES = 6  # cheap estimates before the search
 _SPACING, _STEP = 0.0125, 0.04  # of a fixed mesh in log w, and of its pair in standard deviations, for the default accuracy
 _WIDEST_SPACING = 0.1
-_FEW_OUTCOMES = 64  # their curves have kinks and steep ends
+_FEW_OUTCOMES = 64
 _SPACING_FACTORS = (1.0, 2.0, 4.0)  # the first one with few enough entries is used
 _MAX_ENTRIES = 2_500_000
 
@@ -70,9 +70,14 @@ class Accountant:
         exact = ExactUpper(self.bracket.upper, self.count)
         return lambda epsilon: self._smallest_bound(exact, min(epsilon, LARGEST_EPSILON))
 
+    @property
+    def has_few_outcomes(self) -> bool:
+        """Whether the pair of a trial is small enough that its curve has kinks."""
+        return len(self.bracket.upper.p) <= _FEW_OUTCOMES
+
     def fixed_mesh(self, accuracy: float = ACCURACY) -> FixedMesh | None:
         """Return a mesh for a whole curve, or None if one that is refined for each epsilon is faster or much tighter."""
-        if len(self.bracket.upper.p) <= _FEW_OUTCOMES:
+        if self.has_few_outcomes:
             return None
         coarser = accuracy / ACCURACY
         pair = thin_upper(self.bracket.upper, _STEP * coarser**0.25)

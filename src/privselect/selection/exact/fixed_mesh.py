@@ -60,7 +60,7 @@ class FixedMesh:
         return len(self.mesh.y) * len(self.mesh.nodes.x)
 
     def delta(self, epsilon: float) -> float:
-        """Return an upper bound on delta at one epsilon >= 0. Label: **Exact** (upper)."""
+        """Return an upper bound on delta at one epsilon >= 0, as ExactUpper does."""
         pieces = self._relevant(epsilon, math.inf)
         total = self._total(epsilon, pieces)
         if self._charged(pieces) > _CHARGED * total > 0.0:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _DEEP = 100.0  # outcomes with weights below e^-100 are merged
 _ULPS = 2.0**-50
+_REST_PIECES = 200  # into which the outcomes after the last counted one are divided
 _STEP = 1e-6  # relative distance of two steps of an order whose pieces become separate outcomes
 
 
@@ -65,7 +66,7 @@ class ScoreOrder:
         return float(weight.scale * np.maximum(kept, 0.0).sum() * rounding)
 
     def selected_pair(self, count: Count) -> DominatingPair:
-        """Return a pair below that of the selection under this order: the selection's own pair dominates it.
+        """Return a pair below that of the selection under this order :meth:`with_rest`: the selection's own pair dominates it.
 
         A piece has ``A = mass * (mean of phi'(1-u) over it)``. If the weights are too small to be computed accurately, all remaining
         pieces become one outcome.
@@ -73,7 +74,7 @@ class ScoreOrder:
         from privselect.pairs.subnormal_masses import merge_subnormal
 
         weight = Weight(count, 0.0)
-        p, q, _ = self._merge_close_steps().pieces()
+        p, q, _ = self.with_rest().merge_close_steps().pieces()
         above = [np.concatenate([[0.0], np.minimum(np.cumsum(mass), 1.0)]) for mass in (p, q)]
         deep = [(weight.at(edges[1:]) < math.exp(-_DEEP)) | (edges[1:] > 1.0 - _STEP) for edges in above]
         start = int(np.argmax(np.append(deep[0] | deep[1], True)))
@@ -88,7 +89,15 @@ class ScoreOrder:
         sums = self.pair.relative_rounding - 2.0 * self.pair.rounding
         return sums / _STEP + 2.0 * self.pair.rounding + (1.0 + steepest) * self.pair.relative_rounding + 1e-10
 
-    def _merge_close_steps(self) -> ScoreOrder:
+    def with_rest(self) -> ScoreOrder:
+        """Return the same order with the outcomes after the last piece divided by their loss, which reveals more of a release."""
+        nodes, _ = self.pair.high_nodes
+        rest = nodes[(nodes > self.y[-1] * (1.0 + _STEP)) & (nodes < 1.0 - self.x[-1])]
+        if len(rest) > _REST_PIECES:
+            rest = rest[np.linspace(0, len(rest) - 1, _REST_PIECES).astype(np.intp)]
+        return ScoreOrder(self.pair, np.append(self.x, np.full(len(rest), self.x[-1])), np.append(self.y, rest))
+
+    def merge_close_steps(self) -> ScoreOrder:
         """Return the same order with fewer steps: masses are differences, and tiny steps would have no significant digits."""
         kept = _separated(self.y[1:])
         y = np.concatenate([self.y[:1], self.y[1:][kept]])
