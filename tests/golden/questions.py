@@ -1,6 +1,7 @@
 """The questions of the golden record: every family of mechanisms, laws of K and bounds, as texts that no renaming touches."""
 
 from collections.abc import Iterator
+from itertools import product
 
 MECHANISMS = (
     "gaussian(sigma=4)",
@@ -76,11 +77,12 @@ SELECTIONS = (
     "composed(selection(gaussian(sigma=4), geometric(mean=30)), gaussian(sigma=5))",
     "mixture(1/3*selection(pure(epsilon=1), geometric(mean=3)), 2/3*laplace(scale=1))",
 )
+SEARCH_TRIAL = "dpsgd(noise_multiplier=3.04, sampling_probability=1024/60000, steps=60)"
+FINAL_TRAINING = "dpsgd(noise_multiplier=1.9, sampling_probability=1024/60000, steps=600)"
 STAGED = (
     "subsampled(gaussian(sigma=4), probability=1/10)",
     "subsampled(selection(gaussian(sigma=4), geometric(mean=30)), probability=1/10)",
-    "composed(selection(dpsgd(noise_multiplier=3.04, sampling_probability=1024/60000, steps=60), geometric(mean=30)), "
-    "dpsgd(noise_multiplier=1.9, sampling_probability=1024/60000, steps=600))",
+    f"composed(selection({SEARCH_TRIAL}, geometric(mean=30)), {FINAL_TRAINING})",
     "composed(subsampled(selection(gaussian(sigma=4), poisson(mean=5)), probability=1/10), gaussian(sigma=5))",
     "composed(composed(gaussian(sigma=8), times=6), laplace(scale=5))",
     "composed(selection(disjoint(gaussian(sigma=6), discrete_gaussian(sigma=8)), geometric(mean=5)), gaussian(sigma=5))",
@@ -117,17 +119,15 @@ def questions() -> Iterator[dict[str, object]]:
     for mechanism in NOISY_MAX:
         yield {"ask": "noisy_max_bounds", "of": mechanism, "delta": 1e-6}
     yield {"ask": "log_concave", "m": 3, "delta": 1e-6}
-    for base in BASES:
-        for law in LAWS:
-            yield {"ask": "epsilon", "of": f"selection({base}, {law})", "delta": 1e-6}
+    for base, law in product(BASES, LAWS):
+        yield {"ask": "epsilon", "of": f"selection({base}, {law})", "delta": 1e-6}
     for law in LAWS:
         yield {"ask": "delta", "of": f"selection(gaussian(sigma=4), {law})", "epsilon": [-0.3, *EPSILONS]}
         yield {"ask": "epsilon", "of": f"selection(gaussian(sigma=4), {law})", "delta": 1e-12}
         yield {"ask": "law", "of": law}
-    for selection in SELECTIONS:
-        yield {"ask": "epsilon", "of": selection, "delta": 1e-5}
-    for mechanism in STAGED:
+    for mechanism in (*SELECTIONS, *STAGED):
         yield {"ask": "epsilon", "of": mechanism, "delta": 1e-5}
+    for mechanism in STAGED:
         yield {"ask": "delta", "of": mechanism, "epsilon": [-0.3, *EPSILONS]}
     for mechanism, law in COMPARED:
         yield {"ask": "compare", "of": f"selection({mechanism}, {law})", "delta": 1e-6}
