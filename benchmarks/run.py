@@ -17,6 +17,7 @@ from speed import dpsgd_lines, gaussian_lines
 from startup import startup_lines
 from tightness import cases
 from tuner import tuner_lines
+from two_stages import two_stage_lines
 
 from noisy_max import noisy_max_lines
 from planning import planning_lines
@@ -33,6 +34,7 @@ def main() -> None:
         *dpsgd_lines(),
         *composition_lines(),
         *planning_lines(),
+        *two_stage_lines(),
         *memory_lines(),
         *startup_lines(),
         *tuner_lines(),
