@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from privselect.selection.compare import BOUNDS
-from privselect.selection.plots import bounds_at_delta
+from privselect.selection.comparison_curves import epsilons_at, staged_bounds
 from privselect.selection.selection import Selection
+from privselect.selection.two_stages import stages_of
 from research.figures.picture import Curve, Point
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
     from privselect.counts.base import Count
     from privselect.mechanisms import Mechanism
-    from privselect.selection.plots import Bound
+    from privselect.selection.comparison_curves import Bound
 
 DELTA = 1e-6  # for every figure that is not over delta
 DELTAS = (*(float(f"{digit}e-{power}") for power in range(10, 2, -1) for digit in (1, 3)), 1e-2)
@@ -37,10 +38,12 @@ def over_means(trial: Mechanism, law: Callable[[float], Count], means: Iterable[
 
 def selection_curves(asked: Sequence[tuple[float, Selection, float]], bounds: Mapping[str, Bound]) -> tuple[Curve, ...]:
     """Return epsilon by these bounds, by the exact bounds and of one trial alone, for each place, selection and delta."""
-    found = [(place, selection, bounds_at_delta(selection, delta, bounds)) for place, selection, delta in asked]
-    return tuple(
-        curve(name, ((_bounded(name, selection), place, values[name]) for place, selection, values in found)) for name in found[0][2]
-    )
+    found = []
+    for place, selection, delta in asked:
+        stages = stages_of(selection)
+        found.append((place, selection, epsilons_at(stages, delta, staged_bounds(stages, bounds))))
+    names = [name for name in found[0][2] if name != "final"]
+    return tuple(curve(name, ((_bounded(name, selection), place, values[name]) for place, selection, values in found)) for name in names)
 
 
 def curve(bound: str, points: Iterable[tuple[Mechanism, float, Any]], name: str = "") -> Curve:

@@ -321,6 +321,21 @@ def test_compare_json(run):
     assert (answer["mechanism"], answer["count"], answer["delta"]) == (GAUSSIAN, GEOMETRIC, 1e-6)
 
 
+def test_compare_takes_both_stages(run):
+    stages = ("--mechanism", GAUSSIAN, "--final", "gaussian(sigma=2)", "--delta", "1e-5")
+    code, out, _ = run("compare", *stages, "--count", GEOMETRIC, "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert found["final"] == "gaussian(sigma=2)"
+    assert found["final_epsilon"]["upper"] < found["bounds"]["exact"]["upper"] < found["bounds"]["paper"]
+    code, out, _ = run("compare", *stages, "--visible", "6", "--subsample", "1/10")
+    assert code == 0
+    assert "every search trial released" in " ".join(out.split())
+    code, _, err = run("compare", *stages)
+    assert code == 2
+    assert err == "error: --final needs a search before it: pass --count or --visible, got --final gaussian(sigma=2) alone\n"
+
+
 def test_compare_without_a_count_shows_the_base_alone(run):
     code, out, err = run("compare", "--mechanism", GAUSSIAN, "--delta", "1e-6", "--json")
     assert (code, err) == (0, "")

@@ -14,7 +14,7 @@ from privselect.errors import MissingExtraError, ParameterError
 from privselect.selection import plots
 from privselect.selection.bounds.ratio import ratio_epsilon
 from privselect.selection.compare import BOUNDS, compare, composition_runs
-from privselect.selection.plots import comparison_curves
+from privselect.selection.comparison_curves import comparison_curves
 
 GAUSSIAN = ps.Gaussian(sigma=4)
 SELECTION = ps.Selection(GAUSSIAN, ps.Geometric(mean=300))

@@ -8,7 +8,7 @@ from wire import ask
 
 import privselect as ps
 from privselect.planning.plan_file import read_plan
-from privselect.selection.plots import comparison_curves
+from privselect.selection.comparison_curves import comparison_curves
 from privselect.web import curves
 from privselect.web.limits import MAX_DESIGN_CAP
 from privselect.web.schemas import RefusedError

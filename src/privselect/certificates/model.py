@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
@@ -16,7 +17,7 @@ from privselect.mechanisms import Composed, DiscreteGaussian, Mechanism
 from privselect.mechanisms.neighbours import ADD_REMOVE
 from privselect.open_spec import OpenSpec
 from privselect.selection.selection import Selection, selection_of
-from privselect.selection.two_stages import search_then_train
+from privselect.selection.two_stages import Stages
 from privselect.text_forms import parse, parse_number, read_spec
 
 if TYPE_CHECKING:
@@ -110,40 +111,37 @@ class PlanTerms(StrictModel):
     @property
     def selection(self) -> Selection | None:
         """The secret search, without its sample; None for a visible search and for one trial."""
-        secret = None if self.visible is not None else selection_of(_parse(self.mechanism), self._count)
+        stages = self.stages
+        secret = None if self.visible is not None else selection_of(stages.mechanism, stages.count)
         return secret if isinstance(secret, Selection) else None
 
     @property
     def trial(self) -> Mechanism:
-        """One trial alone, on the sample if there is one."""
-        trial = _parse(self.mechanism) if self.selection is None else self.selection.mechanism
-        return search_then_train(trial, subsample=self._probability)
+        """One trial alone, on the sample if there is one; of a mechanism that is a selection, one of its trials."""
+        selection = self.selection
+        return self.stages.one_trial if selection is None else replace(self.stages, mechanism=selection.mechanism).one_trial
 
     @property
     def search(self) -> Mechanism:
         """Everything that the search releases; one trial alone without a search."""
-        return self._compose(None)
+        return self.stages.search
 
     @property
     def final_training(self) -> Mechanism | None:
         """The mechanism of the final training."""
-        return None if self.final is None else _parse(self.final)
+        return self.stages.final
 
     @property
     def whole(self) -> Mechanism:
         """Everything that is released: the search, and the final training if there is one."""
-        return self._compose(self.final_training)
+        return self.stages.whole
 
     @property
-    def _count(self) -> Count | None:
-        return None if self.count is None else _parse(self.count)
-
-    @property
-    def _probability(self) -> Fraction | None:
-        return None if self.subsample is None else Fraction(self.subsample)
-
-    def _compose(self, final: Mechanism | None) -> Mechanism:
-        return search_then_train(_parse(self.mechanism), self._count, final, visible=self.visible, subsample=self._probability)
+    def stages(self) -> Stages:
+        """The search and the final training."""
+        count, final = (None if text is None else _parse(text) for text in (self.count, self.final))
+        subsample = None if self.subsample is None else Fraction(self.subsample)
+        return Stages(_parse(self.mechanism), count, final, self.visible, subsample)
 
     def digest(self) -> str:
         """Return the hash of the plan."""

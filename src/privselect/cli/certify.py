@@ -1,6 +1,5 @@
 """``privselect certify``."""
 
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,29 +9,21 @@ from privselect._util.validation import NON_NEGATIVE
 from privselect.cli.options import (
     AccuracyOption,
     CountOption,
+    FinalOption,
     MechanismOption,
     OptionalDelta,
     PlanArgument,
-    integer_option,
+    SubsampleOption,
+    VisibleOption,
     number_option,
     option,
     output_option,
-    parse_fractions,
-    parse_mechanism,
     read_solved_plan,
 )
 from privselect.cli.output import spinner
 from privselect.errors import ParameterError
 
 _BUDGET = "The budget. A plan that costs more gets no certificate. Default: the cost of the plan."
-FinalOption = Annotated[
-    Any, option("final", "M", "The mechanism of one final training with the candidate that the search found.", parse_mechanism)
-]
-VisibleOption = Annotated[
-    int | None, integer_option("visible", "N", "The number of trials of a visible search, which releases all of them, instead of --count.")
-]
-_SUBSAMPLE = "The probability of each record to be in the one sample that all search trials share. Default: all records."
-SubsampleOption = Annotated[Any, option("subsample", "R", _SUBSAMPLE, partial(parse_fractions, "subsample", several=False))]
 BudgetOption = Annotated[float | None, number_option("epsilon", "E", NON_NEGATIVE, _BUDGET)]
 UnitOption = Annotated[str | None, option("unit", "TEXT", 'The protected unit, such as "one person".')]
 TrustModelOption = Annotated[str | None, option("trust-model", "TEXT", 'The trust model, such as "central: the curator sees the data".')]

@@ -4,7 +4,16 @@ from typing import Annotated, Literal
 
 import typer
 
-from privselect.cli.options import CountOption, DeltaOption, JsonOption, MechanismOption, PlotOption
+from privselect.cli.options import (
+    CountOption,
+    DeltaOption,
+    FinalOption,
+    JsonOption,
+    MechanismOption,
+    PlotOption,
+    SubsampleOption,
+    VisibleOption,
+)
 from privselect.cli.output import plot_errors, print_json, print_table
 from privselect.errors import ParameterError
 
@@ -18,23 +27,29 @@ def compare(
     mechanism: MechanismOption,
     delta: DeltaOption,
     count: CountOption = None,
+    visible: VisibleOption = None,
+    subsample: SubsampleOption = None,
+    final: FinalOption = None,
     json: JsonOption = False,
     plot: PlotOption = None,
     over: Axis = None,
 ) -> None:
-    """Compare all known bounds on epsilon."""
+    """Compare all known bounds on epsilon, of a selection or of a search with a final training."""
     if over is not None and plot is None:
         raise ParameterError(f"`over` needs --plot, got {over!r} alone")
 
+    if final is not None and count is None and visible is None:
+        raise ParameterError(f"--final needs a search before it: pass --count or --visible, got --final {final} alone")
+
     from privselect.selection.compare import compare as compare_bounds
-    from privselect.selection.selection import selection_of
+    from privselect.selection.two_stages import search_then_train
 
-    selection = selection_of(mechanism, count)
+    whole = search_then_train(mechanism, count, final, visible=visible, subsample=subsample)
     if plot is not None:
-        from privselect.selection.plots import check_axis
+        from privselect.selection.comparison_curves import check_axis
 
-        axis = check_axis(selection, over)  # before the work begins
-    comparison = compare_bounds(selection, delta=delta)
+        axis = check_axis(whole, over)  # before the work begins
+    comparison = compare_bounds(whole, delta=delta)
     if plot is not None:
         with plot_errors(plot):
             comparison.plot(plot, over=axis)

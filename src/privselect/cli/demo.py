@@ -20,9 +20,10 @@ def demo(out: OutFolder = Path("demo")) -> None:
 
     The budget is epsilon 3 at delta 1e-5. The data are handwritten digits that scikit-learn contains.
     """
+    from privselect.planning.advice import advise
     from privselect.planning.plan_file import PlanFile, read_plan, write_plan
     from privselect.report import write_report
-    from privselect.tuning.demo import demo_plan, public_test_accuracy
+    from privselect.tuning.demo import DEFAULTS, FINAL, SEARCH, demo_plan, public_test_accuracy
     from privselect.tuning.plan_loader import load_run
     from privselect.tuning.release import check_release_folder, set_release_time
 
@@ -32,6 +33,10 @@ def demo(out: OutFolder = Path("demo")) -> None:
     plan_path = out.with_name(f"{out.name}.toml")
     problem = PlanFile(**demo_plan(out))
     with report_interrupt():
+        with spinner("comparing the ways to tune"):
+            budget = {"epsilon": problem.epsilon, "delta": problem.delta}
+            advice = advise(FINAL, search=SEARCH, defaults=len(DEFAULTS), private_score=True, **budget)
+        print(f"ways to tune with epsilon {problem.epsilon:g} at delta {problem.delta:g}:\n\n{advice.comparison()}\n")
         with spinner("planning"):
             solution = problem.plan()
         write_plan(solution, plan_path, problem.declared, problem)

@@ -100,6 +100,13 @@ MechanismOption = Annotated[Any, option("mechanism", "M", "The mechanism of one 
 _COUNT = "The law of K, the number of trials, such as geometric(mean=300)."
 CountOption = Annotated[Any, option("count", "C", f"{_COUNT} Default: one trial.", parse_count)]
 RequiredCount = Annotated[Any, option("count", "C", _COUNT, parse_count)]
+FinalOption = Annotated[
+    Any, option("final", "M", "The mechanism of one final training with the candidate that the search found.", parse_mechanism)
+]
+_VISIBLE = "The number of trials of a visible search, which releases all of them, instead of --count."
+VisibleOption = Annotated[int | None, integer_option("visible", "N", _VISIBLE)]
+_SUBSAMPLE = "The probability of each record to be in the one sample that all search trials share. Default: all records."
+SubsampleOption = Annotated[Any, option("subsample", "R", _SUBSAMPLE, partial(parse_fractions, "subsample", several=False))]
 _DELTA = number_option("delta", "D", OPEN_UNIT, "The delta of (epsilon, delta)-DP, in (0, 1).")
 DeltaOption = Annotated[float, _DELTA]
 OptionalDelta = Annotated[float | None, _DELTA]

@@ -56,12 +56,15 @@ class Advice:
         }
 
     def summary(self) -> str:
-        """Return the table and the recommendation as lines of text."""
+        """Return the comparison and the command of the recommended way as lines of text."""
+        return f"{self.comparison()}\ncommand      {self.command}"
+
+    def comparison(self) -> str:
+        """Return the table of all ways and the recommendation as lines of text."""
         rows = [("way", "search noise", "final noise", "vs. no tuning", "P(best 10%)", "trials"), *self._rows()]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         table = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-        command = f"command      {self.command}"
-        return "\n".join([*table, "", f"recommended  {self.recommended}", f"reason       {self.reason}", command])
+        return "\n".join([*table, "", f"recommended  {self.recommended}", f"reason       {self.reason}"])
 
     @property
     def command(self) -> str:

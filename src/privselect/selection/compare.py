@@ -193,7 +193,7 @@ def _compare_stages(stages: Stages, delta: float) -> Comparison:
         trial,
         stages.count,
         delta,
-        trial.epsilon_at(delta),
+        stages.one_trial.epsilon_at(delta),
         bounds,
         None,
         runs,

@@ -28,6 +28,16 @@ class Stages:
     subsample: Fraction | None = None
 
     @property
+    def is_selection(self) -> bool:
+        """Whether the best of K trials is released and nothing else, or one trial."""
+        return self.final is None and self.visible is None and self.subsample is None
+
+    @property
+    def one_trial(self) -> Mechanism:
+        """One trial alone, on the sample if there is one."""
+        return search_then_train(self.mechanism, subsample=self.subsample)
+
+    @property
     def search(self) -> Mechanism:
         """Everything that the search releases, as one mechanism."""
         return search_then_train(self.mechanism, self.count, visible=self.visible, subsample=self.subsample)

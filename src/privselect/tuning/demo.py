@@ -33,6 +33,8 @@ DEFAULTS = (  # settings that someone might try first; half of the candidates ar
     {"learning_rate": 10.0, "clip": 0.3},
     {"learning_rate": 1.0, "clip": 0.3},
 )
+SEARCH = "dpsgd(noise_multiplier=?, sampling_probability=1/5, steps=20)"  # a search trial has a tenth of the steps
+FINAL = "dpsgd(noise_multiplier=?, sampling_probability=1/5, steps=200)"
 _PIXEL_LEVELS = 16
 _TEST_SHARE = 0.2
 _TEST_KEY = b"privselect digits: public test set"
@@ -48,11 +50,11 @@ def demo_plan(out: Path) -> dict[str, Any]:
         "epsilon": 3.0,
         "delta": 1e-5,
         "search": {
-            "mechanism": "disjoint(dpsgd(noise_multiplier=?, sampling_probability=1/5, steps=20), discrete_gaussian(sigma=?))",
+            "mechanism": f"disjoint({SEARCH}, discrete_gaussian(sigma=?))",
             "count": "negative_binomial(eta=2, mean=20)",
         },
         "train": {
-            "mechanism": "dpsgd(noise_multiplier=?, sampling_probability=1/5, steps=200)",
+            "mechanism": FINAL,
             "transfer": "noise",
             "split": "auto",
         },

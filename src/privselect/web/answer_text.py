@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from privselect._util.rounding import format_digits_down, format_digits_up
 from privselect.counts import Count, Fixed
 from privselect.text_forms import write_value
-from privselect.web.curves import is_one_shot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -101,7 +100,7 @@ def python_code(question: ParsedQuestion) -> str:
         return f"import privselect as ps\n\nplan = ps.plan({', '.join([*arguments, epsilon, delta])})\nprint(plan.summary())\n"
     stages = question.stages.closed()
     name, selection = "selection", f'ps.parse("{stages.mechanism}")'
-    if not is_one_shot(stages):
+    if not stages.is_selection:
         name, selection = "whole", f'ps.parse("{stages.whole}")'
     elif stages.count is not None:
         selection = f'ps.Selection({selection}, ps.parse("{stages.count}"))'
@@ -111,7 +110,7 @@ def python_code(question: ParsedQuestion) -> str:
 
 def shell_command(question: ParsedQuestion) -> str:
     """Return a ``privselect`` command that answers the question."""
-    if question.problem is not None or is_one_shot(question.stages.closed()):
+    if question.problem is not None or question.stages.closed().is_selection:
         asked = question.asked
         words = ["privselect", "plan" if question.problem is not None else question.unknown, "--mechanism", str(asked.mechanism)]
         words += [] if asked.count is None else ["--count", str(asked.count)]

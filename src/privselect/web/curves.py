@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from privselect._util.rounding import finite_or_none
 from privselect.selection.compare import composed_epsilon, composition_runs, paper_bound, renyi_bound
-from privselect.selection.plots import comparison_curves, counts_along_mean, deltas_around, has_variable_mean, integers_around
-from privselect.selection.two_stages import Stages
+from privselect.selection.comparison_curves import comparison_curves, deltas_around, epsilons_at, has_variable_mean, with_other_trials
 from privselect.web.limits import ACCURACY
 
 if TYPE_CHECKING:
@@ -18,15 +16,17 @@ if TYPE_CHECKING:
 
     from privselect.counts import Count
     from privselect.mechanisms import Mechanism
-    from privselect.selection.plots import Bound
+    from privselect.selection.comparison_curves import Bound
+    from privselect.selection.two_stages import Stages
     from privselect.web.question import SolvedQuestion
 
 _POINTS, _MIN_POINTS = 13, 5
 _CURVE_SECONDS = 4.0  # for each of the two
 _NAMES = ("exact", "exact_lower", "paper", "renyi", "composition", "base", "search", "final")
+_PROFILE_NAMES = ("exact", "exact_lower", "base", "final")
 _TOO_SLOW = "this law of K takes too long for the page; `privselect compare --plot` draws the curve"
 _TOO_LARGE = "this law of K takes too much memory for the page; `privselect compare --plot` draws the curve"
-_SLOW_STAGES = "this question takes too long for the page to draw the curve"
+_SLOW_STAGES = "this question takes too long for the page; `privselect compare --plot` draws the curve"
 
 
 def composition(mechanism: Mechanism, count: Count, delta: float) -> float:
@@ -41,20 +41,10 @@ OTHER_BOUNDS: dict[str, Bound] = {
 }
 
 
-def is_one_shot(stages: Stages) -> bool:
-    """Return whether a trial is released and nothing else."""
-    return stages.final is None and stages.visible is None and stages.subsample is None
-
-
-def trial_alone(stages: Stages) -> Mechanism:
-    """Return one trial alone, on the sample if there is one."""
-    return Stages(stages.mechanism, subsample=stages.subsample).whole
-
-
 def curves(solved: SolvedQuestion) -> dict[str, Any]:
     """Compute epsilon by every bound along the number of trials, if it can be varied, and epsilon along delta."""
-    if not is_one_shot(solved.stages):
-        return _curves_of_stages(solved)
+    if not solved.stages.is_selection:
+        return _curves_of_stages(solved.stages, solved.delta)
     points = _affordable_points(solved)
     note = _why_no_mean(solved.stages.count) or (None if points >= _MIN_POINTS else _TOO_SLOW)
     along_mean = None
@@ -63,8 +53,7 @@ def curves(solved: SolvedQuestion) -> dict[str, Any]:
             along_mean = _curves_along(solved, "mean", points, OTHER_BOUNDS, mean="x")
         except MemoryError:  # for larger means than that of the question
             note = _TOO_LARGE
-    profile = _curves_along(solved, "delta", max(points, _MIN_POINTS), {})
-    return {"mean": along_mean, "mean_note": note, "profile": {**profile, "final": _nothing(profile["delta"])}}
+    return {"mean": along_mean, "mean_note": note, "profile": _curves_along(solved, "delta", max(points, _MIN_POINTS), {})}
 
 
 def _why_no_mean(count: Count | None) -> str | None:
@@ -95,25 +84,15 @@ def _nothing(along: Sequence[object]) -> list[float | None]:
 # -- a search and a final training, and visible searches ---------------------------------------------------------------------
 
 
-def _curves_of_stages(solved: SolvedQuestion) -> dict[str, Any]:
-    stages = solved.stages
+def _curves_of_stages(stages: Stages, delta: float) -> dict[str, Any]:
     note = _why_no_mean(stages.count) if stages.visible is None else None
-    along = None if note else _along_trials(_with_other_trials(stages), stages, solved.delta)
+    along = None if note else _along_trials(with_other_trials(stages, _POINTS), stages, delta)
     if along is not None and len(along["x"]) < _MIN_POINTS:
         along, note = None, _SLOW_STAGES
-    deltas = deltas_around(solved.delta, _POINTS)
-    points = [_epsilons(stages, delta) for delta in deltas]
-    profile = {name: [point.get(name) for point in points] for name in ("exact", "exact_lower", "base", "final")}
+    deltas = deltas_around(delta, _POINTS)
+    points = [_epsilons(stages, each) for each in deltas]
+    profile = {name: [point.get(name) for point in points] for name in _PROFILE_NAMES}
     return {"mean": along, "mean_note": note, "profile": {"delta": deltas, **profile}}
-
-
-def _with_other_trials(stages: Stages) -> list[tuple[float, Stages]]:
-    """Return the same stages with other numbers of trials, and these numbers."""
-    if stages.visible is not None:
-        return [(float(trials), replace(stages, visible=trials)) for trials in integers_around(stages.visible, _POINTS)]
-    if stages.count is None:
-        return []
-    return [(count.expected(), replace(stages, count=count)) for count in counts_along_mean(stages.count, _POINTS)]
 
 
 def _along_trials(others: list[tuple[float, Stages]], stages: Stages, delta: float) -> dict[str, Any]:
@@ -133,8 +112,6 @@ def _along_trials(others: list[tuple[float, Stages]], stages: Stages, delta: flo
 
 
 def _epsilons(stages: Stages, delta: float) -> dict[str, float | None]:
-    whole = stages.whole.epsilon_fast(delta, accuracy=ACCURACY)
-    alone = trial_alone(stages).epsilon_fast(delta, accuracy=ACCURACY).upper
-    final = None if stages.final is None else stages.final.epsilon_fast(delta, accuracy=ACCURACY).upper
-    found = {"exact": whole.upper, "exact_lower": whole.lower, "base": alone, "final": final}
-    return {name: finite_or_none(value) for name, value in found.items()}
+    """Return the exact bounds and each part alone; other bounds would take too long for the page."""
+    found = epsilons_at(stages, delta, {}, ACCURACY)
+    return {"exact" if name == "exact_upper" else name: value for name, value in found.items()}

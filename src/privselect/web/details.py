@@ -17,7 +17,7 @@ from privselect.planning.plan_result import Problem
 from privselect.planning.plan_toml import plan_text
 from privselect.planning.search import BudgetSearch
 from privselect.selection.compare import composition_runs
-from privselect.web.curves import OTHER_BOUNDS, is_one_shot, trial_alone
+from privselect.web.curves import OTHER_BOUNDS
 from privselect.web.limits import ACCURACY
 
 if TYPE_CHECKING:
@@ -41,8 +41,8 @@ def compare(question: ParsedQuestion, solved: SolvedQuestion, value: float) -> d
     stages = solved.stages
     exact = float(solved.whole.epsilon_fast(solved.delta, accuracy=ACCURACY).upper)
     rows = [_row("exact", exact, exact, value if question.problem is not None else None, None)]
-    others = _rows_of_bounds(question, solved, value, exact) if is_one_shot(stages) else _rows_of_stages(stages, solved.delta, exact)
-    alone = float(trial_alone(stages).epsilon_fast(solved.delta, accuracy=ACCURACY).upper)
+    others = _rows_of_bounds(question, solved, value, exact) if stages.is_selection else _rows_of_stages(stages, solved.delta, exact)
+    alone = float(stages.one_trial.epsilon_fast(solved.delta, accuracy=ACCURACY).upper)
     return {"unknown": question.unknown, "rows": [*rows, *others, _row("base", alone, exact, None, None)]}
 
 

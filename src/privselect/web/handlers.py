@@ -16,7 +16,7 @@ from privselect.selection.two_stages import Stages
 from privselect.web import details
 from privselect.web.advice import compare_ways
 from privselect.web.answer_text import answer_sentence, proof_sentence, python_code, shell_command, value_text
-from privselect.web.curves import curves, trial_alone
+from privselect.web.curves import curves
 from privselect.web.limits import ACCURACY, MAX_STEPS, MAX_TRIALS, MIN_DELTA
 from privselect.web.question import SolvedQuestion, blame_field, parse_closed_mechanism, parse_question
 
@@ -134,7 +134,7 @@ def _numbers(question: ParsedQuestion, known: ParsedQuestion | SolvedQuestion, i
     described = Plan(closed.mechanism, closed.count, 1.0, delta or 0.5, cost, visible=closed.visible)  # its budget is not used
     return {
         "cost": cost.as_dict(),
-        "base": _epsilon(trial_alone(closed), delta),
+        "base": _epsilon(closed.one_trial, delta),
         "final_alone": _epsilon(closed.final, delta),
         "trials": described.trials(),
         "survival": None if closed.count is None else survival_points(closed.count),

@@ -11,6 +11,7 @@ import privselect as ps
 from closed_forms import DIGITS
 from privselect.errors import NotCoveredError, ParameterError
 from privselect.mechanisms.factors import factors_of
+from privselect.selection.comparison_curves import comparison_curves
 from privselect.selection.staged_bounds import STAGED_BOUNDS
 from privselect.selection.two_stages import Stages, search_then_train, stages_of
 from selection.orders import exact, selected_masses
@@ -169,6 +170,26 @@ def test_a_visible_search_has_no_bounds_of_a_secret_one():
     assert found.bounds["paper"] is None
     assert "secret search" in found.notes["paper"]
     assert found.bounds["renyi"] > found.bounds["exact"].upper
+
+
+@pytest.mark.parametrize("over", ["mean", "delta"])
+def test_curves_have_both_stages(over):
+    curves = comparison_curves(TWO_STAGES, delta=1e-5, over=over, points=3)
+    assert {len(curve) for curve in curves.values()} == {3}
+    at = curves[over].index(30.0 if over == "mean" else 1e-5)
+    assert curves["exact_upper"][at] == pytest.approx(0.99979, rel=1e-4)
+    for place in range(3):
+        assert curves["base"][place] <= curves["final"][place] < curves["exact_upper"][place]
+        others = [curves[name][place] for name in ("paper", "renyi")]
+        assert curves["exact_lower"][place] < curves["exact_upper"][place] < min(value for value in others if value is not None)
+    assert curves["ratio"] == curves["liu_talwar"] == [None] * 3
+
+
+def test_curves_of_a_visible_search_vary_its_number_of_trials():
+    curves = comparison_curves(search_then_train(TRIAL, final=TRAINING, visible=6), delta=1e-5, over="mean", points=4)
+    assert 6.0 in curves["mean"]
+    assert curves["exact_upper"] == sorted(curves["exact_upper"])
+    assert curves["paper"] == curves["composition"] == [None] * len(curves["mean"])
 
 
 # -- parts that do not change are composed once ------------------------------------------------------------------------------
