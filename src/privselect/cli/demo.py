@@ -2,7 +2,7 @@
 
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from privselect.cli.options import option
 from privselect.cli.output import DIGITS, spinner
@@ -34,8 +34,8 @@ def demo(out: OutFolder = Path("demo")) -> None:
     problem = PlanFile(**demo_plan(out))
     with report_interrupt():
         with spinner("comparing the ways to tune"):
-            budget = {"epsilon": problem.epsilon, "delta": problem.delta}
-            advice = advise(FINAL, search=SEARCH, defaults=len(DEFAULTS), private_score=True, **budget)
+            known: dict[str, Any] = {"search": SEARCH, "defaults": len(DEFAULTS)}
+            advice = advise(FINAL, epsilon=problem.epsilon, delta=problem.delta, private_score=True, **known)
         print(f"ways to tune with epsilon {problem.epsilon:g} at delta {problem.delta:g}:\n\n{advice.comparison()}\n")
         with spinner("planning"):
             solution = problem.plan()

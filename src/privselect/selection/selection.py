@@ -122,6 +122,8 @@ class Selection(Mechanism):
     def _make_brackets(self, accuracy: float, /) -> tuple[Bracket, ...]:
         if self.cases != (self,):
             return tuple(bracket for case in self.cases for bracket in case.brackets_within(accuracy))
+        if self.count.largest == 1 and self.count.probability_of_zero() == 0.0:
+            return self.mechanism.brackets_within(accuracy)  # K is 1: the only trial is released
         (accountants,) = _cached_accountants(self, accuracy)
         return selected_brackets(accountants, accuracy)
 

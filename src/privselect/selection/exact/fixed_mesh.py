@@ -107,8 +107,10 @@ class FixedMesh:
         return total
 
     def _starts(self, epsilon: float, pieces: PieceRange) -> Iterator[Floats]:
+        x, ends = self.mesh.nodes.x, self.mesh.y[1:, None]
         for batch, inside, c in self._parts(epsilon, pieces):
-            yield batch.gain[:-1][inside] - c * batch.cost0[inside]
+            fits = x <= 1.0 - ends[batch.first : batch.stop][inside]
+            yield np.where(fits, batch.gain[:-1][inside] - c * batch.cost0[inside], -np.inf)
 
     def _parts(self, epsilon: float, pieces: PieceRange) -> Iterator[tuple[_Batch, slice, Floats]]:
         """Yield the batches with relevant pieces, the place of these pieces inside the batch, and ``c = e^epsilon k'``."""
