@@ -229,7 +229,7 @@ def test_a_run_that_is_killed_three_times_releases_the_same(conductor, uninterru
 def test_a_kill_between_the_stages_and_in_the_second_resumes_there(conductor, uninterrupted, tmp_path):
     expected, _ = uninterrupted[True]
     run = Watched(conductor, "serial", tmp_path / "run", expected, stages=True)
-    run.child(within="transferred", line=1, call=TRIALS)  # the calls before are those that check each candidate
+    run.child(within="stage_begins", line=1, call=1)  # the call before is that of the search
     search = {("search", slot) for slot in range(TRIALS)}
     assert (run.kills, run.done) == (1, search)
     run.child(within="record_trial", line=1)  # of the final training, which is the only one left

@@ -20,8 +20,8 @@ from privselect.counts import Count
 from privselect.errors import PrivselectError
 from privselect.tuning import ledger as ledger_module
 from privselect.tuning import tuning_run as run_module
-from privselect.tuning.candidate_checks import CandidateChecks
 from privselect.tuning.ledger import Ledger
+from privselect.tuning.progress import Progress
 
 LAW = ps.Geometric(mean=30)
 DATA = {"x": np.arange(50.0), "y": np.arange(50) % 3}
@@ -96,7 +96,7 @@ def spied_draws(folder):
 AIMED = {
     "open_run": (run_module, "open_run"),
     "begin": (Ledger, "begin"),
-    "transferred": (CandidateChecks, "transferred"),
+    "stage_begins": (Progress, "stage_begins"),
     "set_fingerprint": (Ledger, "set_fingerprint"),
     "record_trial": (Ledger, "record_trial"),
     "stages": (run_module.TuningRun, "_run_stages"),

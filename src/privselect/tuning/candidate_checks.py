@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from privselect._util.validation import format_value
 from privselect.errors import AbortedError, ParameterError, PrivselectError
+from privselect.tuning.isolation import suppress_output
 from privselect.tuning.randomness import Stream, derive_key
 from privselect.tuning.release import to_json_bytes
 from privselect.tuning.space import DefineByRunSpace
@@ -16,10 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from privselect.tuning.run_spec import FinalTraining
+    from privselect.tuning.runner import RunDraws
     from privselect.tuning.space import Candidate, Space
     from privselect.tuning.trial_mechanism import TrialMechanism
 
 _VALIDATION_DRAWS = 200  # candidates drawn to check a space before K is drawn
+NO_WINNER = -1  # in place of a slot: the candidate of the final training that is made without a winner
+FinalCandidates: TypeAlias = "dict[int, Candidate]"  # of the final training, by the slot of the winner
 _NOT_DETERMINED = "the mechanism of a candidate could not be determined"
 _NOT_TRANSFERRED = "a candidate could not be transferred to the final training"
 
@@ -85,13 +89,31 @@ class CandidateChecks:
 
     # -- after K is drawn -----------------------------------------------------------------------------------------------------
 
-    def check_drawn(self, candidate: Candidate) -> None:
-        """Stop the run at a candidate that may leak more than declared or that cannot be transferred."""
+    def check_run(self, draws: RunDraws, trials: int) -> FinalCandidates:
+        """Check every candidate of a run before the data is accessed and return those of the final training.
+
+        The transfer rule is not called again, so what it returns cannot depend on a trial. Nothing that a function of the user prints
+        is shown, because the number of its calls reveals K.
+        """
+        if not self.any_before_data:
+            return {}
+        with suppress_output():
+            if self.final is None:
+                for slot in range(trials):
+                    self.check_drawn(draws.candidate(slot))
+                return {}
+            found = {slot: self.check_drawn(draws.candidate(slot)) for slot in range(trials)}
+            return {**found, NO_WINNER: self.transferred(draws.unused_candidate())}
+
+    def check_drawn(self, candidate: Candidate) -> Candidate:
+        """Return the candidate of the final training, the same one if there is none.
+
+        Stop the run at a candidate that may leak more than declared or that cannot be transferred.
+        """
         fault = self.safe_search_fault(candidate)
-        if fault is None and self.final is not None:
-            self.transferred(candidate)
         if fault is not None:
             raise AbortedError(f"{fault}; nothing is released") from None
+        return candidate if self.final is None else self.transferred(candidate)
 
     def transferred(self, candidate: Candidate) -> Candidate:
         """Return the candidate of the final training; stop the run if there is none or it may leak more than declared."""

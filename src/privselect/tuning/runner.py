@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast
 
 from privselect.errors import AbortedError, ParameterError
+from privselect.tuning.isolation import suppress_output
 from privselect.tuning.ledger import FINAL, SEARCH
 from privselect.tuning.plan_violation import ViolationResult
 from privselect.tuning.randomness import Stream, derive_key
@@ -165,7 +166,8 @@ class Runner:
     def _submit(self, slot: int, setup: TrialSetup) -> None:
         if self._executor is None:
             self._executor = self._options.engine.open(setup)
-        candidate = self._draws.candidate(slot)
+        with suppress_output():  # a space may be a function of the user that prints
+            candidate = self._draws.candidate(slot)
         try:
             future = self._executor.submit(_in_worker, candidate, self._draws.seed(slot))
         except (KeyboardInterrupt, AbortedError):

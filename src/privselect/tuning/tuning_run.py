@@ -11,10 +11,11 @@ from privselect._util.validation import format_value
 from privselect.certificates.certificate import Certificate
 from privselect.certificates.certify import certify
 from privselect.certificates.model import RunMetadata
-from privselect.errors import ParameterError
+from privselect.errors import ParameterError, PrivselectError
 from privselect.tuning.budget import plan_of_certificate
+from privselect.tuning.candidate_checks import NO_WINNER
 from privselect.tuning.fingerprint import fingerprint, objective_content
-from privselect.tuning.isolation import ignore_sigint
+from privselect.tuning.isolation import ignore_sigint, suppress_output
 from privselect.tuning.ledger import FINAL, SEARCH, RunRecord
 from privselect.tuning.progress import Progress
 from privselect.tuning.randomness import SECRET_BYTES, SECURE_SEED_BITS, derive_key, draw_trial_count, new_secret
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
     from privselect.certificates.model import Declared
     from privselect.planning.plan_result import Plan
+    from privselect.tuning.candidate_checks import FinalCandidates
     from privselect.tuning.executors import Engine
     from privselect.tuning.ledger import Best, Ledger
     from privselect.tuning.run_registry import OpenedRun
@@ -99,20 +101,29 @@ class TuningRun:
         opened = open_run(self.ledger, self.spec.digest(), again=self.again)
         try:
             record = self._start(opened, progress) if opened.record is None else self._check_resume(opened, opened.record, load)
-            draws = RunDraws(record.secret, record.trials, self.spec.space)
-            if self.spec.checks.any_before_data:
-                for slot in range(self.largest_k or draws.trials):
-                    self.spec.checks.check_drawn(draws.candidate(slot))
-            setups = self._load_setups(opened, record, load)
-            winner = self._run_stages(opened.ledger, draws, setups, stop_at, progress)
-            if self.release_at is not None:
-                wait_until(self.release_at)
-            with ignore_sigint():
-                release = self._release(winner, Certificate.from_json(record.certificate))
-                opened.ledger.destroy_secrets()
-            return release
+            try:
+                return self._finish(opened, record, load, stop_at, progress)
+            except (PrivselectError, KeyboardInterrupt) as stopped:
+                # A traceback would show whether the search had ended, and its frames hold K.
+                stopped.__context__ = None
+                raise stopped.with_traceback(None) from None
         finally:
             opened.ledger.close()
+
+    def _finish(
+        self, opened: OpenedRun, record: RunRecord, load: Callable[[], Any] | None, stop_at: float | None, progress: Progress
+    ) -> Release:
+        """Check the candidates, load the data, run the stages and release."""
+        draws = RunDraws(record.secret, record.trials, self.spec.space)
+        transferred = self.spec.checks.check_run(draws, self.largest_k or draws.trials)
+        setups = self._load_setups(opened, record, load)
+        winner = self._run_stages(opened.ledger, draws, setups, transferred, stop_at=stop_at, progress=progress)
+        if self.release_at is not None:
+            wait_until(self.release_at)
+        with ignore_sigint():
+            release = self._release(winner, Certificate.from_json(record.certificate))
+            opened.ledger.destroy_secrets()
+        return release
 
     @property
     def largest_k(self) -> int | None:
@@ -218,30 +229,40 @@ class TuningRun:
             opened.ledger.set_fingerprint(data_fingerprint)
         return setups
 
-    def _run_stages(self, ledger: Ledger, draws: RunDraws, setups: Setups, stop_at: float | None, progress: Progress) -> _Winner | None:
+    def _run_stages(  # noqa: PLR0913 - all that both stages need
+        self,
+        ledger: Ledger,
+        draws: RunDraws,
+        setups: Setups,
+        transferred: FinalCandidates,
+        *,
+        stop_at: float | None,
+        progress: Progress,
+    ) -> _Winner | None:
         """Run the search and the final training; return what is released, or None for the fallback."""
         options = RunnerOptions(self.engine, self.largest_k, self.losses, stop_at, progress.on_trial)
         progress.stage_begins(SEARCH)
-        winner = self._winner(Runner(ledger, draws, options).run(setups.search), draws)
+        best = Runner(ledger, draws, options).run(setups.search)
+        with suppress_output():
+            winner = None if best is None else self._winner(best, draws, transferred)
+            # Without a winner a training is run all the same, so its absence does not show, and its result is discarded.
+            unused = transferred[NO_WINNER] if NO_WINNER in transferred else draws.unused_candidate()
         if setups.final is None:
             return winner
         if winner is None:
-            # A training is run all the same, so the absence of a winner does not show, and its result is discarded.
-            final = FinalDraw(draws.secret, draws.unused_candidate(), counts=False)
+            final = FinalDraw(draws.secret, unused, counts=False)
         else:
-            winner = winner._replace(trained_with=self.spec.checks.transferred(winner.candidate))
             final = FinalDraw(draws.secret, self.spec.final_candidate(winner.trained_with or {}))
         progress.stage_begins(FINAL)
         trained = Runner(ledger, final, RunnerOptions(self.engine, 1, self.losses, stop_at)).run(setups.final)
         return None if winner is None or trained is None else winner._replace(content=trained.artifact)
 
-    def _winner(self, best: Best | None, draws: RunDraws) -> _Winner | None:
-        if best is None:
-            return None
+    def _winner(self, best: Best, draws: RunDraws, transferred: FinalCandidates) -> _Winner:
         if not self.spec.define_by_run:
-            return _Winner(draws.candidate(best.slot), best.score, best.artifact)
+            return _Winner(draws.candidate(best.slot), best.score, best.artifact, None, transferred.get(best.slot))
         candidate, distributions, content = unpack_trial(best.artifact)
-        return _Winner(candidate, best.score, content, distributions)
+        trained_with = None if self.spec.final is None else self.spec.checks.transferred(candidate)
+        return _Winner(candidate, best.score, content, distributions, trained_with)
 
     def _stop_at(self) -> float | None:
         limits = [self.deadline, None if self.release_at is None else seconds_until(self.release_at)]
