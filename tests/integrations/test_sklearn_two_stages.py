@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 
 import privselect as ps
 from privselect.errors import LedgerError, ParameterError
-from privselect.integrations import HoldOut, PrivateSearch, PrivateSoftmax
+from privselect.integrations import AdaSSPRegressor, HoldOut, PrivateSearch, PrivateSoftmax
 from privselect.integrations.sklearn import solve_noise
 
 pytestmark = pytest.mark.usefixtures("once")
@@ -246,6 +246,62 @@ def test_trials_may_run_on_a_sample():
     assert sampled.plan_.mechanism.noise_multiplier < full.plan_.mechanism.noise_multiplier
     assert sampled.certificate_.plan.subsample == "1/2"
     assert sampled.plan_.final == full.plan_.final
+
+
+class Counting(PrivateSoftmax):
+    """Notes by which number of records the gradients are divided."""
+
+    divided_by = []  # noqa: RUF012
+
+    def fit(self, X, y):  # noqa: N803
+        type(self).divided_by.append(len(X) if self.records is None else self.records)
+        return super().fit(X, y)
+
+
+class CountingRegressor(AdaSSPRegressor):
+    bounds = []  # noqa: RUF012
+
+    def fit(self, X, y):  # noqa: N803
+        type(self).bounds.append(self.records)
+        return super().fit(X, y)
+
+
+@pytest.mark.parametrize(("validation", "expected"), [((X[:50], Y[:50]), 150), (HoldOut(fraction=0.2), 120), (HoldOut(X=X, y=Y), 150)])
+def test_no_trial_uses_the_size_of_the_secret_sample(validation, expected):
+    Counting.divided_by.clear()
+    counting = Counting(sampling_probability=1.0, steps=20)
+    fitted = two_stages(counting, subsample="1/2", validation=validation).fit(X, Y)
+    *trials, final = Counting.divided_by
+    assert set(trials) == {expected}
+    assert final == 300
+    assert fitted.best_estimator_.records is None
+    assert "search trials use the expected number of records in their sample" in notes_of(fitted)
+    Counting.divided_by.clear()
+    assert "their sample" not in notes_of(two_stages(clone(counting).set_params(records=90), subsample="1/2").fit(X, Y))
+    assert set(Counting.divided_by) == {90}
+
+
+def test_a_searched_number_of_records_may_not_be_that_of_the_sample_either():
+    Counting.divided_by.clear()
+    search(Counting(sampling_probability=1.0, steps=20), {"records": [None, 140]}, subsample="1/2", count=ps.Fixed(k=8)).fit(X, Y)
+    assert set(Counting.divided_by) == {140, 150}
+
+
+def test_a_regressor_on_a_sample_has_all_records_as_its_bound():
+    CountingRegressor.bounds.clear()
+    regressor = CountingRegressor(epsilon=None, row_bound=4.0, target_bound=4.0, beyond="refuse")
+    sums = X.sum(axis=1).clip(-3, 3)
+    given = {"validation": (X[:50], sums[:50]), "subsample": "1/2"}
+    fitted = two_stages(regressor, {"row_bound": [4.0, 5.0]}, **given).fit(X, sums)
+    *trials, final = CountingRegressor.bounds
+    assert (set(trials), final) == ({300}, None)
+    assert "as a bound on the number of records in their sample" in notes_of(fitted)
+
+
+def test_what_another_estimator_does_with_the_size_of_the_sample_is_declared():
+    said = "a search trial does not use the number of records in its sample, which is secret"
+    assert said in notes_of(two_stages(Stating(sigma=None), {"depth": [1]}, subsample="1/2").fit(X, Y))
+    assert said not in notes_of(two_stages(Stating(sigma=None), {"depth": [1]}).fit(X, Y))
 
 
 def test_the_final_fit_is_on_all_records_with_their_weights():

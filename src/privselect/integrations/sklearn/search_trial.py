@@ -10,6 +10,7 @@ from sklearn.base import clone
 
 from privselect.integrations.diffprivlib import remove_uncovered_attributes
 from privselect.integrations.sklearn.pipeline import final_estimator
+from privselect.integrations.sklearn.sample_size import set_public_records
 from privselect.integrations.sklearn.seeds import set_fresh_seeds
 from privselect.tuning.plan_ids import plan_id
 from privselect.tuning.randomness import seeded_globals
@@ -31,6 +32,7 @@ class SearchTrial:
 
     ``mechanism_of`` and ``final_mechanism_of`` are what the estimator declares in each stage. ``mechanism_of`` is None if it declares
     nothing or if its declaration does not cover the whole trial. ``mechanism_claimed`` says whether only the user states what a fit leaks.
+    ``search_records`` is the public number of records for a search trial; None lets the estimator count its records.
     """
 
     stages: StageEstimators
@@ -40,12 +42,15 @@ class SearchTrial:
     mechanism_of: Callable[[Candidate], Mechanism] | None = None
     final_mechanism_of: Callable[[Candidate], Mechanism] | None = None
     notes: tuple[str, ...] = ()
+    search_records: int | None = None
     may_violate_plan: ClassVar[bool] = True  # if torch is first imported inside a trial
 
     def __call__(self, candidate: Candidate, data: Columns, randomness: Randomness, stage: str = "search") -> tuple[float | None, Any]:
         """Return the score, None if a hold-out gives it or if none is needed, and the fitted estimator."""
         is_final = stage == "final"
         estimator = clone(self.stages.final if is_final else self.stages.trial).set_params(**candidate)
+        if not is_final:
+            set_public_records(estimator, self.search_records)
         set_fresh_seeds(estimator, randomness)
         columns = {name: _read_only(column) for name, column in data.items()}
         targets = (columns["y"],) if "y" in columns else ()

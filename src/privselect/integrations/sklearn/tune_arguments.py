@@ -18,6 +18,7 @@ from privselect.errors import ParameterError
 from privselect.integrations.sklearn.distributions import read_space
 from privselect.integrations.sklearn.input_checks import check_validation_records
 from privselect.integrations.sklearn.pipeline import check_inner_steps, check_outer_steps, final_estimator, final_prefix, read_covered
+from privselect.integrations.sklearn.sample_size import public_records, sample_notes
 from privselect.integrations.sklearn.search_trial import SearchTrial
 from privselect.integrations.sklearn.seeds import dump_estimator, get_seeds, smallest_seed_bits
 from privselect.integrations.sklearn.solve_noise import solve_noise
@@ -32,8 +33,10 @@ from privselect.integrations.sklearn.trial_mechanism import (
 )
 from privselect.integrations.sklearn.validation import HoldOut, chosen_validation, read_validation
 from privselect.mechanisms import DPSGD
+from privselect.planning.stages import read_probability
 from privselect.tuning.executors import read_engine
 from privselect.tuning.plan_ids import name_in_plan
+from privselect.tuning.scores import record_count
 from privselect.tuning.transfer import NOISE, SAME
 from privselect.tuning.tune import configure_run
 
@@ -93,7 +96,8 @@ def plan_search(search: Any, records: CheckedRecords) -> PlannedSearch:
     own = declared_mechanism(stages.trial) if declares else None
     mechanisms = mechanism_arguments(solved.mechanism, search.mechanism_of, own, validation, space)
     steps = (*(COVERED_NOTE.format(name=step) for step in inner), *(OUTER_NOTE.format(name=step) for step in outer))
-    notes = (*_notes(search, stages, records), *steps, *validation.notes)
+    subsample = None if search.subsample is None else read_probability(search.subsample)
+    notes = (*_notes(search, stages, records), *sample_notes(stages.trial, subsample), *steps, *validation.notes)
     trial = SearchTrial(
         stages,
         validation,
@@ -102,6 +106,7 @@ def plan_search(search: Any, records: CheckedRecords) -> PlannedSearch:
         mechanism_of=mechanisms.declared,
         final_mechanism_of=declared_mechanism(stages.final) if declares and stages.final is not None else None,
         notes=notes,
+        search_records=public_records(stages.trial, record_count(records.X), subsample, validation.score),
     )
     run = configure_run(
         trial,
@@ -112,7 +117,7 @@ def plan_search(search: Any, records: CheckedRecords) -> PlannedSearch:
         score=validation.score,
         delta=search.delta,
         epsilon=search.epsilon,
-        subsample=search.subsample,
+        subsample=subsample,
         export=dump_estimator,
         declared=search.declared,
         insecure_seed=None if search.random_state is None else int(check_number("random_state", search.random_state, _SEEDS)),
