@@ -190,8 +190,45 @@ def test_if_all_trials_fail_no_training_is_made():
         raise ValueError(trial.mechanism)
 
     study = a_study()
-    with pytest.raises(ParameterError, match="no trial has succeeded"):
+    with pytest.raises(ParameterError, match=r"^no trial has succeeded, so there is nothing to train with: test the objective"):
         study.optimize(objective, n_trials=2)
+    with pytest.raises(ParameterError, match=r"or use a larger `timeout`"):
+        a_study().optimize(Objective(), n_trials=2, timeout=0)
+
+
+class Broken(optuna.samplers.RandomSampler):
+    """Fails in its second trial, as Optuna's CmaEsSampler does without the package cmaes."""
+
+    def __init__(self, error):
+        super().__init__(seed=1)
+        self.error = error
+
+    def sample_independent(self, study, trial, name, distribution):
+        if trial.number == 1:
+            raise self.error
+        return super().sample_independent(study, trial, name, distribution)
+
+
+class BrokenPruner(optuna.pruners.BasePruner):
+    def prune(self, _study, _trial):
+        raise RuntimeError("password-4711")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"sampler": Broken(ModuleNotFoundError("No module named 'cmaes'"))}, "the sampler .* raised ModuleNotFoundError: No module named"),
+        ({"sampler": Broken(ValueError("too few"))}, "the sampler of the Optuna study raised ValueError: too few; nothing is released"),
+        ({"sampler": Broken(RuntimeError("password-4711"))}, "the sampler of the Optuna study raised RuntimeError; nothing is released"),
+        ({"pruner": BrokenPruner()}, "the pruner of the Optuna study raised RuntimeError; nothing is released"),
+    ],
+)
+def test_a_sampler_or_pruner_that_fails_ends_the_run_with_its_reason(options, said):
+    objective = Objective()
+    study = a_study(**options)
+    with pytest.raises(AbortedError, match=said):
+        study.optimize(objective, n_trials=6)
+    assert len(objective.calls) == 1
 
 
 @pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
@@ -250,6 +287,8 @@ def test_a_trial_sees_the_study():
         if trial.stage == "search":
             assert len(trial.study.trials) == trial.number + 1
             assert trial.datetime_start is not None
+        else:
+            assert trial.study.best_trial.number in range(3)
         return trial.suggest_int("n", 1, 4) + trial.suggest_float("x", 0, 1, step=0.25)
 
     study = run(objective, n_trials=3)

@@ -19,7 +19,7 @@ from privselect.tuning.plan_violation import PlanViolation
 from privselect.tuning.suggest import OUTSIDE_RANGE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     import optuna
     from optuna.distributions import BaseDistribution
@@ -36,13 +36,15 @@ _VISIBLE = (
     "Optuna chose the parameters of each trial from earlier results; values given to report(), user attributes, and pruning by them are "
     "shown, and declared to be covered by the mechanism of a trial, as every iterate of DP-SGD is; a pruned trial counts in full"
 )
+SAMPLER_FAILED, PRUNER_FAILED = "the sampler of the Optuna study raised {error}", "the pruner of the Optuna study raised {error}"
 _BEFORE = "trials that the Optuna study held before the search, and its sampler and pruner, are declared not to depend on the records"
 
 
 @dataclass
 class Current:
-    """The trial that runs at the moment, and what is known about it besides its result."""
+    """The trial that runs at the moment, and what is known about it besides its result; ``study`` is the Optuna study."""
 
+    study: optuna.Study | None = None
     trial: optuna.Trial | None = None  # None while a trial of a killed process is finished
     record: Callable[[Candidate], object] | None = None  # writes what was suggested so far to the ledger
     suggest: Suggest | None = None
@@ -101,14 +103,17 @@ class VisibleTrial(PrivateTrial):
         self._current, self._optuna_trial, self._artifact = current, current.trial, artifact
 
     def __getattr__(self, name: str) -> Any:
-        stock = self.__dict__.get("_optuna_trial")
+        stock, current = self.__dict__.get("_optuna_trial"), self.__dict__.get("_current")
+        if name == "study" and current is not None and current.study is not None:
+            return current.study  # also in the final training: every trial is shown
         return getattr(stock, name) if stock is not None and name in UNAVAILABLE_IN_TRIAL else super().__getattr__(name)
 
     def _value(self, name: str, distribution: Distribution, optuna_distribution: BaseDistribution) -> Any:
         if self._optuna_trial is None:
             value = super()._value(name, distribution, optuna_distribution)
         else:
-            value = _ask(self._optuna_trial, name, optuna_distribution)
+            with _explained(SAMPLER_FAILED):
+                value = _ask(self._optuna_trial, name, optuna_distribution)
             if not distribution.contains(value):
                 raise PlanViolation(OUTSIDE_RANGE, f"{name} must be {distribution.allowed}, got {value!r}")
             self._suggest.record(name, distribution.normalize(value), distribution)
@@ -124,7 +129,10 @@ class VisibleTrial(PrivateTrial):
 
     def should_prune(self) -> bool:
         """Ask Optuna's pruner. A trial that was interrupted and is run again runs to its end."""
-        return self._optuna_trial is not None and self._optuna_trial.should_prune()
+        if self._optuna_trial is None:
+            return False
+        with _explained(PRUNER_FAILED):
+            return self._optuna_trial.should_prune()
 
     def set_user_attr(self, key: str, value: Any) -> None:
         """Keep an attribute, and pass it to the Optuna study unless it is the artifact or cannot be written as JSON."""
@@ -150,6 +158,19 @@ class VisibleTrial(PrivateTrial):
     def number(self) -> int:
         """The number of the trial in the Optuna study; 0 in the final training."""
         return 0 if self._optuna_trial is None else self._optuna_trial.number
+
+
+@contextlib.contextmanager
+def _explained(message: str) -> Iterator[None]:
+    """End the run with the reason if Optuna fails: otherwise all trials would fail at full cost, without a reason.
+
+    Samplers and pruners see what everyone may see. Errors of a storage may contain its password, so only their type is shown.
+    """
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001 - of any sampler or pruner
+        text = f": {error}" if isinstance(error, ImportError | ValueError) else ""
+        raise PlanViolation(message.format(error=f"{type(error).__name__}{text}")) from None
 
 
 def _ask(trial: optuna.Trial, name: str, distribution: BaseDistribution) -> Any:

@@ -27,6 +27,11 @@ if TYPE_CHECKING:
 _MARK = "privselect_trial"  # the user attribute of a trial that says which one of the search it is
 _FIRST_RANDOM = 2  # trials before the default sampler uses earlier results; Optuna's own default is 10, more than most searches have
 
+_NONE_SUCCEEDED = (
+    "no trial has succeeded, so there is nothing to train with: test the objective on synthetic data with "
+    "optuna.trial.FixedTrial({...}), or use a larger `timeout` if no trial has ended"
+)
+
 
 class FailedTrialError(Exception):
     """Raised in Optuna's loop for a trial that failed, without the reason, which may contain records."""
@@ -116,12 +121,13 @@ class VisibleStudy:
         trials = int(check_number("n_trials", n_trials, integer_range(1, 10**6)))
         if self._lost:
             raise ParameterError("this search was interrupted and cannot be continued, because it keeps no ledger, got ledger=None")
-        current = Current()
+        current = Current(self.optuna_study)
         adapted = VisibleObjective(objective, self._sign, **parts, current=current)
         space = DefineByRunSpace(f"{objective_name(objective)}, {name}")
         with StudySearch(adapted, space, visible=trials, data=data, executor="serial", **options) as search:
             try:
                 self._run_trials(search, current, loop)
+                _check_some_success(search.rows)
                 release = search.train()
             except BaseException:
                 self._lost = options.get("ledger", "") is None
@@ -200,6 +206,11 @@ def _state_of(row: VisibleRow) -> TrialState:
     if row.score is not None:
         return TrialState.COMPLETE
     return TrialState.PRUNED if row.facts.get("state") == PRUNED else TrialState.FAIL
+
+
+def _check_some_success(rows: list[VisibleRow]) -> None:
+    if all(row.score is None for row in rows):
+        raise ParameterError(_NONE_SUCCEEDED)
 
 
 def check_enqueued(params: Any) -> dict[str, Any]:
