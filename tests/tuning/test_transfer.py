@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import sys
 
 import pytest
 from two_stage_runs import DATA, FINAL, SEARCH, SPACE, objective
@@ -80,7 +81,11 @@ def test_only_the_rule_noise_may_leave_the_space():
 
 counter = itertools.count()
 REFUSED = {
-    "raises": (lambda _: 1 / 0, r"can be written as JSON, got ZeroDivisionError: division by zero"),
+    "raises": (
+        lambda _: 1 / 0,
+        r"`transfer` must be a function that succeeds, got ZeroDivisionError: division by zero for {'learning_rate",
+    ),
+    "exits": (lambda _: sys.exit("text"), r"`transfer` must be a function that succeeds, got SystemExit: text for {'learning_rate"),
     "no JSON": (lambda candidate: {**candidate, "clip": object()}, "can be written as JSON, got TypeError"),
     "not a number": (lambda candidate: {**candidate, "clip": math.nan}, "can be written as JSON, got ValueError"),
     "not a function of it": (

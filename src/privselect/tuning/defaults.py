@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from privselect._util.random_bits import bernoulli, uniform_below
 from privselect._util.validation import check_fraction, format_value
-from privselect.errors import ParameterError
+from privselect.errors import ParameterError, TextFormError
 from privselect.text_forms import parse_number
 from privselect.tuning.distributions import check_option
 
@@ -78,10 +79,10 @@ def _read_default(number: int, given: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def _read_weight(given: Any) -> Fraction:
-    number: Any = DEFAULT_WEIGHT if given is None else given
-    if isinstance(number, str):
-        number = parse_number(number)
-    weight = Fraction(2) if number is None else check_fraction("weight", number)
-    if not 0 <= weight <= 1:
+    weight = None
+    with contextlib.suppress(ParameterError, TextFormError):
+        number: Any = parse_number(given) if isinstance(given, str) else DEFAULT_WEIGHT if given is None else given
+        weight = check_fraction("weight", number)
+    if weight is None or not 0 <= weight <= 1:
         raise ParameterError(f"`weight` of the defaults must be a probability in [0, 1], such as 1/2, got {format_value(given)}")
     return weight

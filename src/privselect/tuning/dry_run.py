@@ -44,8 +44,12 @@ def dry_run(run: TuningRun, synthetic: Callable[[], Any], trials: int = 3) -> It
 
     Errors are raised unchanged.
     """
+    run.spec.checks.validate_space()
+    yield from _run_trials(run, synthetic, trials)
+
+
+def _run_trials(run: TuningRun, synthetic: Callable[[], Any], trials: int) -> Iterator[DryRunTrial]:
     spec, secret = run.spec, new_secret()
-    spec.checks.validate_space()
     draws = RunDraws(secret, trials, spec.space)
     data, score = synthetic(), spec.score
     if isinstance(score, NoisyCount) and score.fraction is None:
@@ -82,9 +86,11 @@ def _run_one(run: TuningRun, setup: TrialSetup, draws: RunDraws | FinalDraw, slo
 
 def run_synthetic_trial(run: TuningRun, synthetic: Callable[[], Any]) -> None:
     """Run one trial, and the final training, without output before K is drawn; refuse an objective that fails: nothing has been spent."""
+    with suppress_output():
+        run.spec.checks.validate_space()  # its errors are not those of the trial
     try:
         with suppress_output():
-            for _ in dry_run(run, synthetic, 1):
+            for _ in _run_trials(run, synthetic, 1):
                 pass
     except KeyboardInterrupt:
         raise

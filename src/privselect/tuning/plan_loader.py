@@ -83,6 +83,8 @@ def load_run(file: PlanFile, **options: Any) -> LoadedRun:
         final=file.final,
         transfer=SAME if file.train is None else _transfer(file.train.transfer),
         learning_rate=None if file.train is None else file.train.learning_rate,
+        final_noise=file.final_noise,
+        split=file.split,  # refused, like final_noise, because nothing is open
         subsample=file.subsample,
         score=tune.score if isinstance(tune.score, str) else _noisy_count(tune.score, file.score_sigma),
         delta=file.delta,

@@ -36,9 +36,14 @@ class Transfer:
         """Return the candidate of the final training; raise a ParameterError for a rule that fails or returns no candidate."""
         try:
             first, second = (self.function(copy.deepcopy(candidate)) for _ in range(2))
-            same = to_json_bytes(first) == to_json_bytes(second)
-        except PrivselectError:
+        except (KeyboardInterrupt, PrivselectError):
             raise
+        except BaseException as error:  # includes SystemExit, whose text Python would print
+            raise ParameterError(
+                f"`transfer` must be a function that succeeds, got {type(error).__name__}: {error} for {format_value(candidate)}"
+            ) from error
+        try:
+            same = to_json_bytes(first) == to_json_bytes(second)
         except Exception as error:
             raise ParameterError(
                 f"`transfer` must return a candidate that can be written as JSON, got {type(error).__name__}: {error} "
