@@ -32,7 +32,7 @@ UNAVAILABLE_STUDY_ARGUMENTS = {
     "defaults": "use enqueue_trial({...}) for known good parameters",
     "subsample": f"{_HOLDS_DATA}, so no sample of it can be drawn",
     "synthetic": f"{_HOLDS_DATA}, so synthetic data would not reach it; test an objective that holds synthetic data with "
-    "objective(optuna.trial.FixedTrial({...}))",
+    "objective(trial) and trial = optuna.trial.FixedTrial({...}), after setting trial.mechanism and trial.stage if it reads them",
 }
 
 # The same for a visible search.
