@@ -16,8 +16,11 @@ from privselect._util.validation import format_value
 from privselect.errors import ParameterError, PrivselectError
 from research.csv_io import read_csv
 from research.experiments.accuracy import RESULTS
-from research.experiments.accuracy_figure import PROBLEMS, point, series_of
+from research.experiments.accuracy_figure import point, series_of
 from research.experiments.headline import TABLE
+from research.experiments.stage_tables import markdown_table, names_of, stage_tables
+from research.experiments.two_stages import RESULTS as STAGE_RESULTS
+from research.experiments.two_stages import SINGLE as STAGE_SINGLE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +28,8 @@ if TYPE_CHECKING:
     Rows = Sequence[dict[str, str]]
 
 STORED = Path("docs") / "experiments"
-PAGES = (Path("README.md"), STORED / "headline.md", STORED / "accuracy.md")
+PAGES = (Path("README.md"), STORED / "headline.md", STORED / "accuracy.md", STORED / "two_stages.md")
+FILES = tuple(STORED / name for name in (TABLE, RESULTS, STAGE_RESULTS, STAGE_SINGLE))
 _SHOWN = ("exact", "paper", "renyi", "composition", "free", "best_default", "untuned")
 _HEADINGS = ("exact", "paper", "Rényi", "composition", "free (not private)", "best default", "random, untuned")
 _MANY = 100.0  # numbers of trials from here on are shown as integers
@@ -33,7 +37,7 @@ _MANY = 100.0  # numbers of trials from here on are shown as integers
 
 def tables(folder: Path) -> dict[str, str]:
     """Return every table by the name of its mark."""
-    headline, accuracy = read_csv(folder / STORED / TABLE), read_csv(folder / STORED / RESULTS)
+    headline, accuracy, stages, single = (read_csv(folder / file) for file in FILES)
     return {
         "headline-noise": noise_table(headline),
         "headline-trials": trials_table(headline),
@@ -41,6 +45,7 @@ def tables(folder: Path) -> dict[str, str]:
         "accuracy-paid": accuracy_table(accuracy, "paid"),
         "accuracy-gains": gains_table(accuracy),
         "accuracy-laws": laws_table(accuracy),
+        **stage_tables(stages, single),
     }
 
 
@@ -66,7 +71,7 @@ def noise_table(rows: Rows) -> str:
         more = [f"{float(row[f'exact_trials_at_{name}_noise']) / float(row['mean']):,.0f} times" for name in ("paper", "renyi")]
         body.append([row["epsilon"], f"{int(row['mean']):,}", *noise, *more])
     heading = ["epsilon", "mean of K", "no tuning", "**exact**", "paper", "Rényi", "composition"]
-    return _table([*heading, "trials at the paper's noise", "trials at Rényi's noise"], body)
+    return markdown_table([*heading, "trials at the paper's noise", "trials at Rényi's noise"], body)
 
 
 def trials_table(rows: Rows) -> str:
@@ -74,7 +79,7 @@ def trials_table(rows: Rows) -> str:
     names = ("exact_trials_at_paper_noise", "exact_trials_at_renyi_noise", "paper_trials_at_exact_noise", "renyi_trials_at_exact_noise")
     body = [[row["epsilon"], f"{int(row['mean']):,}", *(_trials(row[name]) for name in names)] for row in rows]
     heading = ["epsilon", "mean of K", "exact, at the paper's noise", "exact, at Rényi's noise"]
-    return _table([*heading, "paper, at the exact noise", "Rényi, at the exact noise"], body)
+    return markdown_table([*heading, "paper, at the exact noise", "Rényi, at the exact noise"], body)
 
 
 def accuracy_table(rows: Rows, validation: str) -> str:
@@ -83,8 +88,8 @@ def accuracy_table(rows: Rows, validation: str) -> str:
     body = []
     for setting, epsilon in _places(own):
         cells = [point(own, setting, epsilon, regime) for regime in _SHOWN]
-        body.append([*_names(setting, epsilon), *(f"{100.0 * mean:.1f} ± {50.0 * (high - low):.1f}" for mean, low, high in cells)])
-    return _table(["data and model", "records", "epsilon", *_HEADINGS], body)
+        body.append([*names_of(setting, epsilon), *(f"{100.0 * mean:.1f} ± {50.0 * (high - low):.1f}" for mean, low, high in cells)])
+    return markdown_table(["data and model", "records", "epsilon", *_HEADINGS], body)
 
 
 def gains_table(rows: Rows) -> str:
@@ -96,9 +101,9 @@ def gains_table(rows: Rows) -> str:
             found = {row["regime"]: row for row in own if _setting(row) == setting and row["epsilon"] == epsilon}
             share = f"{100.0 * float(found['exact']['beats_untuned']):.0f}%"
             cells = [_gain(found[regime]) for regime in ("paper", "renyi", "composition", "free")]
-            body.append([validation, *_names(setting, epsilon), *cells, share])
+            body.append([validation, *names_of(setting, epsilon), *cells, share])
     heading = ["validation", "data and model", "records", "epsilon", "over paper", "over Rényi", "over composition", "over free"]
-    return _table([*heading, "untuned candidates beaten"], body)
+    return markdown_table([*heading, "untuned candidates beaten"], body)
 
 
 def laws_table(rows: Rows) -> str:
@@ -111,8 +116,8 @@ def laws_table(rows: Rows) -> str:
             f"`{found[regime]['count']}`, {_noise(found[regime]['noise_multiplier'])}"
             for regime in ("exact", "paper", "renyi", "composition")
         ]
-        body.append([*_names(setting, epsilon), *cells])
-    return _table(["data and model", "records", "epsilon", "exact", "paper", "Rényi", "composition"], body)
+        body.append([*names_of(setting, epsilon), *cells])
+    return markdown_table(["data and model", "records", "epsilon", "exact", "paper", "Rényi", "composition"], body)
 
 
 def _places(rows: Rows) -> list[tuple[tuple[str, str, str, int], str]]:
@@ -122,11 +127,6 @@ def _places(rows: Rows) -> list[tuple[tuple[str, str, str, int], str]]:
 
 def _setting(row: dict[str, str]) -> tuple[str, str, str, int]:
     return row["problem"], row["model"], row["space"], int(row["records"])
-
-
-def _names(setting: tuple[str, str, str, int], epsilon: str) -> list[str]:
-    problem, model, space, records = setting
-    return [f"{PROBLEMS[problem]}, {model}" + (", hard space" if space == "hard" else ""), f"{records:,}", epsilon]
 
 
 def _gain(row: dict[str, str]) -> str:
@@ -147,18 +147,13 @@ def _trials(text: str) -> str:
     return "none" if trials == 0.0 else format_down(trials, 1) if trials < _MANY else f"{math.floor(trials):,}"
 
 
-def _table(heading: list[str], body: list[list[str]]) -> str:
-    lines = [heading, ["---"] * len(heading), *body]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
 def main(arguments: list[str] | None = None) -> None:
     """Update every page."""
     parser = argparse.ArgumentParser(description="Write the tables of the stored results into the pages.")
     parser.add_argument("folder", help="of the repository")
     folder = Path(parser.parse_args(arguments).folder)
     try:
-        for file in (*PAGES, STORED / TABLE, STORED / RESULTS):
+        for file in (*PAGES, *FILES):
             if not (folder / file).is_file():
                 raise ParameterError(f"`folder` must hold {file}, got {format_value(str(folder))}")
         made = tables(folder)

@@ -4,9 +4,12 @@ import dataclasses
 
 import numpy as np
 
+from privselect.counts import Fixed, Geometric, NegativeBinomial
 from research.experiments.bank import Bank
 from research.experiments.problems import SIDE, Part, Problem
-from research.experiments.settings import Setting
+from research.experiments.settings import EPSILONS, Setting
+from research.experiments.stage_bank import SEARCH_LEVELS, SPLITS, StageBank, Task
+from research.experiments.stage_options import StageOption
 
 UNTUNED = {1.0: 1.771926, 3.0: 0.9282998}
 TINY = Setting("tiny", "made", 40, candidates=3, levels=(1, 1))
@@ -74,3 +77,48 @@ def result_rows():
                         }
                     )
     return rows
+
+
+def made_stage_bank(scores, accuracy, epsilon=1.0, trivial=0.1):
+    """A bank of two stages by hand: one row of scores, and one of accuracies, for all levels, splits and rates."""
+    noise = np.array(SEARCH_LEVELS) * UNTUNED[epsilon]
+    wide = np.broadcast_to(np.asarray(accuracy, dtype=np.float64), (len(SPLITS), 2, np.shape(accuracy)[-1]))
+    return StageBank(noise, np.broadcast_to(np.asarray(scores, dtype=np.float64), (len(noise), np.shape(scores)[-1])), wide, trivial)
+
+
+def stage_options():
+    """A few options as they might be planned."""
+    found = []
+    for epsilon in EPSILONS:
+        noise = UNTUNED[epsilon]
+        for split, more in ((1.04, 2.0), (1.15, 1.2)):
+            found.append(StageOption(epsilon, "secret", Geometric(mean=10), split, more * noise, 9.0))
+            found.append(StageOption(epsilon, "secret", NegativeBinomial(eta=5, mean=10), split, 1.1 * more * noise, 10.0))
+            found += [StageOption(epsilon, search, Fixed(k=4), split, more * noise, 8.0) for search in ("visible", "scaling")]
+    return found
+
+
+def one_shot_rows(names, repetitions=3):
+    """What the experiment on accuracy stores for these settings, repetition by repetition."""
+    regimes = {"exact": 0.5, "free": 0.7, "default_1": 0.6, "default_2": 0.4, "default_3": 0.65, "paper": 0.3}
+    return [
+        {
+            "setting": name,
+            "validation": validation,
+            "epsilon": f"{epsilon:g}",
+            "regime": regime,
+            "repetition": str(repetition),
+            "count": "",
+            "accuracy": f"{accuracy + 0.01 * repetition}",
+        }
+        for name in names
+        for validation in ("public", "paid")
+        for epsilon in EPSILONS
+        for regime, accuracy in regimes.items()
+        for repetition in range(repetitions)
+    ]
+
+
+def stage_tasks(repetitions=3, **given):
+    """The repetitions of one comparison."""
+    return [Task(**{"setting": TINY, "epsilon": 1.0, "validation": "public", **given, "repetition": at}) for at in range(repetitions)]

@@ -2,12 +2,13 @@
 
 import pytest
 from experiments_made import result_rows
+from test_stage_tables import result_rows as stage_result_rows
+from test_stage_tables import single_rows
 
 from privselect.errors import ParameterError
 from research.csv_io import as_csv
-from research.experiments.accuracy import RESULTS
-from research.experiments.headline import TABLE
 from research.experiments.pages import (
+    FILES,
     PAGES,
     STORED,
     accuracy_table,
@@ -100,9 +101,9 @@ def test_the_law_and_the_noise_of_each_regime():
 def folder(tmp_path):
     """A repository in small."""
     (tmp_path / STORED).mkdir(parents=True)
-    (tmp_path / STORED / TABLE).write_bytes(as_csv([HEADLINE]))
-    (tmp_path / STORED / RESULTS).write_bytes(as_csv(result_rows()))
-    for page, name in zip(PAGES, ("headline-noise", "headline-trials", "accuracy-gains"), strict=True):
+    for file, rows in zip(FILES, ([HEADLINE], result_rows(), stage_result_rows(), single_rows()), strict=True):
+        (tmp_path / file).write_bytes(as_csv(rows))
+    for page, name in zip(PAGES, ("headline-noise", "headline-trials", "accuracy-gains", "two-stages-findings"), strict=True):
         (tmp_path / page).write_text(f"Rényi\n<!-- {name} -->\n<!-- end {name} -->\nthe end\n", encoding="utf-8")
     return tmp_path
 
@@ -110,16 +111,17 @@ def folder(tmp_path):
 def test_every_page_is_filled_from_the_stored_tables(folder):
     main([str(folder)])
     made = tables(folder)
-    assert len(made) == 6
+    assert len(made) == 12
     text = (folder / PAGES[0]).read_text(encoding="utf-8")
     assert text == f"Rényi\n<!-- headline-noise -->\n{made['headline-noise']}\n<!-- end headline-noise -->\nthe end\n"
     assert made["accuracy-gains"] in (folder / PAGES[2]).read_text(encoding="utf-8")
+    assert made["two-stages-findings"] in (folder / PAGES[3]).read_text(encoding="utf-8")
     before = {page: (folder / page).read_bytes() for page in PAGES}
     main([str(folder)])
     assert {page: (folder / page).read_bytes() for page in PAGES} == before
 
 
-@pytest.mark.parametrize("missing", [*PAGES, STORED / TABLE, STORED / RESULTS], ids=str)
+@pytest.mark.parametrize("missing", [*PAGES, *FILES], ids=str)
 def test_a_folder_that_lacks_a_file_is_refused_in_one_sentence_and_no_page_is_touched(folder, capsys, missing):
     (folder / missing).unlink()
     before = {page: (folder / page).read_bytes() for page in PAGES if page != missing}
@@ -131,7 +133,7 @@ def test_a_folder_that_lacks_a_file_is_refused_in_one_sentence_and_no_page_is_to
 
 
 def test_where_one_page_cannot_be_filled_none_is(folder, capsys):
-    (folder / PAGES[-1]).write_text("<!-- accuracy-gains -->\n")
+    (folder / PAGES[2]).write_text("<!-- accuracy-gains -->\n")
     before = (folder / PAGES[0]).read_bytes()
     with pytest.raises(SystemExit):
         main([str(folder)])
