@@ -43,13 +43,11 @@ TELLING = {"space": {"space": telling_space}, "transfer": {"transfer": telling_t
 
 
 @pytest.mark.parametrize("given", TELLING.values(), ids=TELLING)
-def test_how_often_a_function_prints_does_not_depend_on_k(tuned, capfd, given):
-    printed = []
+def test_what_a_function_prints_is_not_shown(tuned, capfd, given):
+    """The number of its calls depends on K."""
     for seed in (NONE, THREE):
         tuned(**given, insecure_seed=seed)
-        printed.append(capfd.readouterr())
-    assert printed[0] == printed[1]
-    assert printed[0].out.count("\n") >= 200  # of the candidates that are drawn before K
+        assert capfd.readouterr() == ("", "")
 
 
 def test_a_transfer_that_looks_at_the_trials_returns_what_it_returned_before_the_data(tuned):

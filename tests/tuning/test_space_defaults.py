@@ -366,7 +366,10 @@ def test_a_distribution_of_the_user_can_be_fixed_if_it_lists_its_values():
         (lambda: Space(LAWS, [{"rate": 1}], 1.5), "`weight` of the defaults must be a probability in [0, 1], such as 1/2, got 1.5"),
         (lambda: Space(LAWS, [{"rate": 1}], -0.1), "`weight` of the defaults must be a probability in [0, 1], such as 1/2, got -0.1"),
         (lambda: Space(LAWS, [{"rate": 1}], "3/2"), "`weight` of the defaults must be a probability in [0, 1], such as 1/2, got '3/2'"),
-        (lambda: Space(LAWS, [{"rate": 1}], float("nan")), "`weight` of the defaults must be a probability in [0, 1], such as 1/2, got nan"),
+        (
+            lambda: Space(LAWS, [{"rate": 1}], float("nan")),
+            "`weight` of the defaults must be a probability in [0, 1], such as 1/2, got nan",
+        ),
         (lambda: Space(LAWS, [{"rate": 1}], "1/0"), "`weight` of the defaults must be a probability in [0, 1], such as 1/2, got '1/0'"),
         (lambda: Space(LAWS, weight=0.5), "`weight` is the probability of the defaults and needs `defaults`, got 0.5 and none"),
         (lambda: Space(by_run, [{"layers": 4}]), "default 1: `layers` of the space must be an integer >= 2 and <= 3, got 4"),

@@ -146,7 +146,8 @@ class TuningRun:
             if self.release_at is not None:
                 check_release_time(self.release_at, self)
             progress.certifying()
-            self.spec.checks.validate_space()
+            with suppress_output():
+                self.spec.checks.validate_space()
             randomness: Any = {} if self.insecure_seed is None else {"randomness": "a seed given by the caller", "insecure": True}
             claimed = is_claimed(self.spec.objective, self.spec.told)
             run = RunMetadata(spec_hash=opened.plan_hash, runs=opened.number, notes=self.notes, mechanism_claimed=claimed, **randomness)
