@@ -64,6 +64,7 @@ def test_a_space_with_a_state_or_a_generator_of_its_own_is_refused():
 
 def test_unknown_options_and_flags_that_are_no_flags():
     refused("`seed` is not an option of tune. Options are again, ", seed=3)
+    refused("`visible` is not an option of tune; a visible search is run by VisibleSearch. Options are again, ", visible=3)
     refused("`again` must be true or false, got 'yes'", again="yes")
 
 

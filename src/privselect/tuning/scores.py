@@ -181,8 +181,12 @@ def select_records(data: Any, mask: Any) -> Any:
 
 def pick_records(data: Any, mask: NDArray[np.bool_]) -> Any:
     """Return the records marked by the mask; refuse data that reads a mask in another way."""
-    picked = select_records(data, mask)
-    if record_count(picked) != np.count_nonzero(mask):
+    try:
+        picked = select_records(data, mask)
+        selected = record_count(picked) == np.count_nonzero(mask)
+    except Exception:  # noqa: BLE001 - from the user's data; its text may contain a record
+        selected = False
+    if not selected:
         raise ParameterError(
             f"`data` must support selecting records by a boolean mask, as arrays and tables do, got a {type(data).__name__}. "
             "Pass arrays, or pass the hold-out as `holdout`"

@@ -92,6 +92,7 @@ def tune(  # noqa: PLR0913 - a run has this many parts
 
     To resume a run that was killed, make the same call again. Ctrl-C and a missed deadline release nothing.
     """
+    _check_option_names(options)
     run = configure_run(
         objective,
         space,
@@ -229,7 +230,8 @@ def _check_option_names(options: dict[str, Any]) -> None:
     allowed = {field.name for field in fields(TuningRun)} - _COMPUTED
     for name in options:
         if name not in allowed:
-            raise ParameterError(f"`{name}` is not an option of tune. Options are {', '.join(sorted(allowed - _ARGUMENTS))}")
+            visible = "; a visible search is run by VisibleSearch" if name == "visible" else ""
+            raise ParameterError(f"`{name}` is not an option of tune{visible}. Options are {', '.join(sorted(allowed - _ARGUMENTS))}")
 
 
 def _check_final_arguments(final: Any, transfer: Any, learning_rate: Any) -> str:
