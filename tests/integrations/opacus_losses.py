@@ -9,7 +9,7 @@ from opacus.layers import DPLSTM, DPMultiheadAttention
 from opacus.utils.batch_memory_manager import BatchMemoryManager
 from torch import nn
 from torch.nn import functional
-from torch.utils.data import DataLoader, TensorDataset, default_collate
+from torch.utils.data import DataLoader, Dataset, TensorDataset, default_collate
 
 import privselect as ps
 
@@ -260,6 +260,108 @@ def swallowing(candidate, data, private):
         raise ValueError from None
 
 
+def with_settings(change):
+    """A training function that sets its optimizer before each step: ``change(group, loss, labels, step)``."""
+
+    def train(_candidate, data, private):
+        model = network()
+        inner = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.5)
+        wrapped, outer, loader = private.make_private(model, inner, TensorDataset(*data), max_grad_norm=1.0)
+        for step, (features, labels) in enumerate(loader):
+            outer.zero_grad()
+            loss = mean_loss(wrapped, features, labels)
+            loss.backward()
+            for group in outer.param_groups:
+                change(group, loss, labels, step)
+            outer.step()
+        return 0.0, {"weights": model[0].weight.detach()}
+
+    return train
+
+
+def sum_at_first(_candidate, data, private):
+    seen = []
+
+    def loss(model, features, labels):
+        seen.append(1)
+        return (mean_loss if len(seen) > 1 else summed)(model, features, labels)
+
+    return trained(network, loss)(_candidate, data, private)
+
+
+def many():
+    made = generator()
+    return torch.randn(300, FEATURES, generator=made), torch.randint(CLASSES, (300,), generator=made)
+
+
+def hardest_32(model, features, labels):
+    return each_loss(model, features, labels).topk(min(32, len(labels))).values.mean()
+
+
+def sum_of_many(model, features, labels):
+    return (summed if len(labels) > 24 else mean_loss)(model, features, labels)
+
+
+class Flipped(Dataset):
+    """Noise in each record, of torch and of numpy."""
+
+    def __init__(self, columns):
+        self.columns = columns
+
+    def __len__(self):
+        return len(self.columns[0])
+
+    def __getitem__(self, index):
+        features, label = self.columns[0][index], self.columns[1][index]
+        if torch.rand(()) < 0.5:
+            features = features.flip(-1)
+        return features + 0.1 * np.random.rand() * torch.randn_like(features), label  # noqa: NPY002
+
+
+def augmented_records(_candidate, data, private):
+    model = network()
+    made = private.make_private(model, torch.optim.SGD(model.parameters(), lr=0.1), Flipped(data), max_grad_norm=1.0)
+    run_steps(*made, mean_loss)
+    return 0.0, {"weights": model[0].weight.detach()}
+
+
+class NextWord(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words, self.last = nn.Embedding(30, 8), nn.Linear(8, 30)
+
+    def forward(self, features):
+        return self.last(self.words(features))
+
+
+def padded_words():
+    features, labels = words()
+    for row, record in enumerate(features):
+        record[1 + row % 8 :] = 0
+    return features, labels
+
+
+def per_word(model, features, _labels):
+    """The mean over the words of all records that are not padding, so a long record counts more than a short one."""
+    return cross_entropy(model(features).flatten(0, 1), features.flatten(), ignore_index=0)
+
+
+def by_size(group, _loss, labels, _step):
+    group["lr"] = 0.01 * len(labels)
+
+
+def by_loss(group, loss, _labels, _step):
+    group["lr"] = loss.item()
+
+
+def momentum_by_size(group, _loss, labels, _step):
+    group["momentum"] = 1 / (1 + len(labels))
+
+
+def by_step(group, _loss, _labels, step):
+    group["lr"] = 0.1 / (1 + step)
+
+
 OWN = {
     "plain": (trained(network), table),
     "adam": (trained(network, optimizer=torch.optim.Adam), table),
@@ -280,6 +382,10 @@ OWN = {
     "attention": (trained(Attention), words),
     "noise in the layers": (trained(noisy), table),
     "augmentation": (trained(network, collate=augmented), table),
+    "augmented records": (augmented_records, table),
+    "with a schedule of the learning rate": (with_settings(by_step), table),
+    "large batches": (trained(network), many),
+    "large batches in parts": (trained(network, part=7), many),
 }
 
 SUMMED = {
@@ -310,6 +416,18 @@ MIXED = {
     "standardised": (trained(network, standardised), table),
     "centred layer": (trained(centred), table),
     "memory of earlier batches": (training_with_memory, table),
+    "sum in the first step": (sum_at_first, table),
+    "hardest records of a large batch": (trained(network, hardest_32), many),
+    "sum of a large batch": (trained(network, sum_of_many), many),
+    "padded words": (trained(NextWord, per_word), padded_words),
+    "a loss times itself": (trained(network, lambda *batch: mean_loss(*batch).square()), table),
+    "a loss over itself": (trained(network, lambda *batch: mean_loss(*batch).log()), table),
+}
+
+SETTINGS = {
+    "learning rate by size": (with_settings(by_size), table),
+    "learning rate by loss": (with_settings(by_loss), table),
+    "momentum by size": (with_settings(momentum_by_size), table),
 }
 
 

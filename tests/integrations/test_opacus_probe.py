@@ -33,6 +33,10 @@ OWN = (
     "attention",
     "noise in the layers",
     "augmentation",
+    "augmented records",
+    "with a schedule of the learning rate",
+    "large batches",
+    "large batches in parts",
 )
 SUMMED = ("sum", "sum over a constant", "sum with dropout", "sum of a recurrent model", "caught")
 MIXED = (
@@ -55,7 +59,14 @@ MIXED = (
     "standardised",
     "centred layer",
     "memory of earlier batches",
+    "sum in the first step",
+    "hardest records of a large batch",
+    "sum of a large batch",
+    "padded words",
+    "a loss times itself",
+    "a loss over itself",
 )
+SETTINGS = ("learning rate by size", "learning rate by loss", "momentum by size")
 
 
 @pytest.fixture(scope="module")
@@ -69,11 +80,11 @@ def sentences():
 
 
 def probed(losses, train, data, *, plan=None, **candidate):
-    OpacusTrial(train, losses.PLAN if plan is None else plan, records=losses.RECORDS).probe(data, candidate)
+    OpacusTrial(train, losses.PLAN if plan is None else plan, records=len(data[0])).probe(data, candidate)
 
 
 def test_every_training_function_is_tried(losses):
-    assert [tuple(group) for group in (losses.OWN, losses.SUMMED, losses.MIXED)] == [OWN, SUMMED, MIXED]
+    assert [tuple(group) for group in (losses.OWN, losses.SUMMED, losses.MIXED, losses.SETTINGS)] == [OWN, SUMMED, MIXED, SETTINGS]
 
 
 @pytest.mark.parametrize("name", OWN)
@@ -96,6 +107,27 @@ def test_records_that_influence_each_other_are_refused(losses, sentences, name):
     with pytest.raises(ParameterError) as caught:
         probed(losses, train, data())
     assert str(caught.value) == sentences.MIXED
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_an_optimizer_whose_settings_depend_on_the_batch_is_refused(losses, sentences, name):
+    train, data = losses.SETTINGS[name]
+    with pytest.raises(ParameterError) as caught:
+        probed(losses, train, data())
+    assert str(caught.value) == sentences.SETTINGS
+
+
+def test_a_plan_with_large_batches_is_probed_on_large_batches(losses):
+    seen = []
+
+    def noting(model, features, labels):
+        seen.append(len(labels))
+        return losses.mean_loss(model, features, labels)
+
+    for records, largest in ((500, 130), (10**6, 1024), (60, 23), (40, 20)):
+        seen.clear()
+        OpacusTrial(losses.trained(losses.network, noting), losses.PLAN, records=records).probe(losses.table(), {})
+        assert max(seen) == largest
 
 
 @pytest.mark.parametrize("steps", [1, 2, 7])
@@ -208,7 +240,9 @@ class TestInARun:
     def test_the_certificate_says_what_the_probe_saw_and_misses(self, losses):
         notes = " ".join(self.tuned(losses, losses.trained(losses.network)).certificate.run.notes)
         assert "the gradient of a record did not change, beyond rounding, with the other records of its batch" in notes
-        assert "misses a loss or model that mixes records only in later steps, in larger batches, or for other records" in notes
+        assert "the settings of the optimizer, such as its learning rate, did not change with the records" in notes
+        assert "on batches as large as planned but of at most 1024 records" in notes
+        assert "depends on the records of a batch only in later steps, in larger batches, or for other records or candidates" in notes
 
 
 class TestWhy:

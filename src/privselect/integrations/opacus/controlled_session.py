@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 Batch: TypeAlias = list[int]
 
 _SKETCH = 4096  # numbers kept of each gradient
+_BLOCK = 2**24  # numbers of gradients that are sketched at a time
 _SIGNS_SEED, _SHIFT_SEED = 1, 2  # public: they decide nothing that is released
 _SHIFT = 0.3
 _DROPOUTS = {
@@ -127,6 +128,7 @@ class RecordingMonitor(TrainingMonitor):
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self.gradients: list[Any] = []  # of each step: one row for each record
+        self.settings: list[Any] = []  # of the optimizer, in each step
         self.precision = 0.0
         self._parts: list[Any] = []
 
@@ -158,7 +160,10 @@ class RecordingOptimizer(MonitoredOptimizer):
 
     def step(self, closure: Any = None) -> Any:
         """Take a step, which the monitor undoes."""
+        settings = [_settings(group) for group in self.param_groups]
         loss = super().step(closure)
+        if not self._is_last_step_skipped:
+            self._monitor.settings.append(settings)
         if self._monitor.batches.are_over and not self._is_last_step_skipped:
             raise TrainingStoppedError
         return loss
@@ -188,6 +193,12 @@ class ControlledSession(TrainingSession):
         return None if monitor is None or len(monitor.gradients) < len(self._chosen) else monitor.gradients
 
     @property
+    def settings(self) -> list[Any]:
+        """The settings of the optimizer in each step, such as its learning rate."""
+        monitor: Any = self._monitor
+        return list(monitor.settings)
+
+    @property
     def precision(self) -> float:
         """The distance from 1 to the next float, in the gradients' type."""
         monitor: Any = self._monitor
@@ -212,6 +223,18 @@ def sketch(gradients: list[Any]) -> Any:
     for tensor in gradients:
         flat = tensor.reshape(len(tensor), -1)
         signs = 2 * torch.randint(2, (flat.shape[1],), generator=generator).to(flat) - 1
-        folded = functional.pad(flat * signs, (0, -flat.shape[1] % _SKETCH)).reshape(len(flat), -1, _SKETCH)
-        rows += folded.sum(1, dtype=torch.float64).cpu()
+        size = max(1, _BLOCK // max(1, flat.shape[1]))
+        for start in range(0, len(flat), size):  # a batch of gradients may fill much of the memory
+            block = flat[start : start + size] * signs
+            folded = functional.pad(block, (0, -block.shape[1] % _SKETCH)).reshape(len(block), -1, _SKETCH)
+            rows[start : start + size] += folded.sum(1, dtype=torch.float64).cpu()
     return rows
+
+
+def _settings(group: dict[str, Any]) -> dict[str, Any]:
+    """Return the numbers of a parameter group of an optimizer."""
+    return {
+        name: value.tolist() if torch.is_tensor(value) else value
+        for name, value in group.items()
+        if torch.is_tensor(value) or isinstance(value, bool | int | float | tuple)
+    }

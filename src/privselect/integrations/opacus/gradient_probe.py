@@ -5,6 +5,7 @@ This module imports torch and Opacus.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -37,8 +38,9 @@ if TYPE_CHECKING:
 _PROBED = 4  # records that both batches of a comparison contain
 _OTHERS = 16  # records of which only one of the batches contains each
 _LEAST_RECORDS = 2 * _PROBED
-# The shares of the others in the first and the second batch; the first comparison has batches of equal size.
-_SHARES = ((1 / 2, 1 / 2), (1 / 4, 3 / 4), (3 / 4, 1 / 4), (0.0, 1.0), (1.0, 0.0), (1 / 2, 1 / 4))
+# The shares of the others in the first and the second batch. In the first step, batches differ in size too.
+_SHARES = ((1 / 4, 3 / 4), (1 / 2, 1 / 2), (3 / 4, 1 / 4), (0.0, 1.0), (1.0, 0.0), (1 / 2, 1 / 4))
+LARGEST_BATCH = 1024  # records; the last comparison is with a batch as large as those of the plan
 _STEPS_OF_RANDOM_MODELS = 100
 _UNITS, _UNITS_OF_LONGEST = 1000, 100  # of rounding
 _FALSE_ALARM = 1e-6  # of the test on random models
@@ -53,6 +55,10 @@ MIXED = (
     "the gradient of a record depends on the other records of its batch or on their number, so clipping does not bound what one record "
     "changes: the loss must be the mean over the batch of one term for each record, and no layer or collate function may mix records"
 )
+SETTINGS = (
+    "the learning rate or another setting of the optimizer depends on the records of a batch, such as on their number or their loss, which "
+    "no noise hides: only public numbers may set it"
+)
 UNSEEDED = "the training function gave different gradients with the same randomness: it must take all its randomness from its trial"
 UNVARIED = "the gradients of all synthetic records are equal, which shows nothing: pass synthetic data that differs between records"
 NO_STEPS = "the training function must take one step on each batch of the private loader, got fewer"
@@ -63,7 +69,8 @@ def check_gradients(trial: OpacusTrial, plan: DPSGD, synthetic: Any, candidate: 
 
     Each comparison trains on two batches that share some records, with equal weights and randomness. The gradients of the shared records
     must be equal up to rounding. Their batches have other companions, other sizes and other positions, at the initial weights and
-    near them; each step compares another pair of batches, and the steps before it had other batches too.
+    near them; each step compares another pair of batches, and the steps before it had other batches too. One batch is as large as those
+    of the plan. The settings of the optimizer must be equal in every step.
     """
     probe = _Probe(trial, plan, synthetic, candidate)
     varied = [probe.compare(StartingPoint(shifted)) for shifted in (False, True)]
@@ -77,20 +84,29 @@ class _Probe:
     def __init__(self, trial: OpacusTrial, plan: DPSGD, synthetic: Any, candidate: dict[str, Any]) -> None:
         self._trial, self._plan, self._synthetic, self._candidate = trial, plan, synthetic, candidate
         self._precision = 0.0
+        expected = plan.sampling_probability * trial.records
+        largest = min(math.ceil(expected + 3 * math.sqrt(expected)), LARGEST_BATCH)  # nearly all Poisson samples are smaller
+        self._batches = functools.partial(_varied_batches, largest=largest)
+        self._settings: list[Any] = []  # of the last trainings
 
     def compare(self, start: StartingPoint) -> bool:
         """Compare batches from one starting point, and return whether the gradients differ between records at all."""
-        first, second = (self._gradients(start, 0, _varied_batches, place) for place in (0, 1))
+        first = self._gradients(start, 0, self._batches, 0)
+        settings = [self._settings]
+        second = self._gradients(start, 0, self._batches, 1)
+        settings.append(self._settings)
         if not self._are_shared(first, second):
             self._explain(start, first, second)
+        if settings[0] != settings[1]:
+            raise ParameterError(SETTINGS)
         return not self._are_equal(first, [rows.roll(1, 0) for rows in first])
 
     def _explain(self, start: StartingPoint, first: list[Any], second: list[Any]) -> None:
         """Raise the reason why gradients of shared records differ; return if the only reason is that the model is random."""
-        if self._are_equal(first, self._gradients(start, 1, _varied_batches, 0)):
+        if self._are_equal(first, self._gradients(start, 1, self._batches, 0)):
             by_size = ([rows / len(rows) for rows in batches] for batches in (first, second))
             raise ParameterError(SUMMED if self._are_shared(*by_size) else MIXED)
-        if not self._are_equal(first, self._gradients(start, 0, _varied_batches, 0)):
+        if not self._are_equal(first, self._gradients(start, 0, self._batches, 0)):
             raise ParameterError(UNSEEDED)
         # Noise that is drawn for a whole batch is the same in batches of one size, at the same positions.
         first, second = (self._gradients(start, 0, _aligned_batches, place) for place in (0, 1))
@@ -110,6 +126,7 @@ class _Probe:
     def _gradients(self, start: StartingPoint, seed: int, choose: Callable[[int], list[Pair]], place: int) -> list[Any]:
         """Return the gradients of each batch: one row for each record. Several trainings, if the plan has fewer steps than batches."""
         found: list[Any] = []
+        self._settings = []
         wanted = math.inf
 
         def batches(records: int) -> list[Batch]:
@@ -139,6 +156,7 @@ class _Probe:
         if session.gradients is None:
             raise ParameterError(NO_STEPS)
         self._precision = max(self._precision, session.precision)
+        self._settings += session.settings
         return session.gradients
 
     # -- comparisons ----------------------------------------------------------------------------------------------------------
@@ -175,13 +193,19 @@ class _Probe:
 # -- batches -------------------------------------------------------------------------------------------------------------------
 
 
-def _varied_batches(records: int) -> list[Pair]:
-    """Return pairs of batches that share some records, in the order of the data set, as in Poisson samples."""
+def _varied_batches(records: int, largest: int) -> list[Pair]:
+    """Return pairs of batches that share some records, in the order of the data set, as in Poisson samples.
+
+    The last pair is a small batch and one of ``largest`` records, in which records are repeated if there are too few.
+    """
     pairs = []
     for number, shares in enumerate(_SHARES):
         probed, others = _drawn(records, number)
         first, second = (round(share * len(others)) for share in shares)
         pairs.append((sorted(probed + others[:first]), sorted(probed + others[len(others) - second :])))
+    probed, others = _drawn(records, len(_SHARES), records)
+    if largest > _PROBED + _OTHERS:
+        pairs.append((sorted(probed + others[: _OTHERS // 2]), sorted(probed + np.resize(others, largest - _PROBED).tolist())))
     return pairs
 
 
@@ -201,7 +225,7 @@ def _small_and_large_batches(records: int) -> list[Pair]:
     return [(probed, probed + others) for probed, others in drawn]
 
 
-def _drawn(records: int, number: int) -> tuple[Batch, Batch]:
-    """Draw the shared records and the others."""
-    order = np.random.default_rng(number).permutation(records)[: _PROBED + _OTHERS].tolist()
+def _drawn(records: int, number: int, most: int = _PROBED + _OTHERS) -> tuple[Batch, Batch]:
+    """Draw the shared records and the others, at most ``most`` together."""
+    order = np.random.default_rng(number).permutation(records)[:most].tolist()
     return order[:_PROBED], order[_PROBED:]

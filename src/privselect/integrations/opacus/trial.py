@@ -34,11 +34,13 @@ _CHECKED = (
 )
 _PROBED = (
     "before any private data was used, the training function ran on synthetic batches: the gradient of a record did not change, beyond "
-    "rounding, with the other records of its batch or their number"
+    "rounding, with the other records of its batch or their number, and the settings of the optimizer, such as its learning rate, did not "
+    "change with the records"
 )
 _PROBE_LIMITS = (
-    "this probe saw the first steps of a few candidates, on at most 20 records at a time; it misses a loss or model that mixes records "
-    "only in later steps, in larger batches, or for other records or candidates"
+    "this probe saw the first steps of a few candidates, on batches as large as planned but of at most 1024 records; it misses a loss, "
+    "model or learning rate that depends on the records of a batch only in later steps, in larger batches, or for other records or "
+    "candidates; dropout was off, so it misses a dropout whose rate depends on the batch"
 )
 _OWN_NOISE = "noise and batches depend on plan and candidate too, so two trainings with different ones never share their noise"
 _FLOATS = "the noise of Opacus is in floating point and not hardened (its secure mode is off): attacks on rounding are not covered"
