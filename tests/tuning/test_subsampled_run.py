@@ -102,7 +102,7 @@ def test_a_sample_of_all_and_the_forms_of_data():
         assert str(draw_sample(data, Fraction(1), bytes(32), TRAINING)) == str(data)
     with pytest.raises(ParameterError, match="`data` must be arrays, a table or a list for a subsampled search, got a int"):
         draw_sample(7, Fraction(1, 2), bytes(32), TRAINING)
-    with pytest.raises(ParameterError, match="`data` must support selecting records by a boolean mask, .* got a str"):
+    with pytest.raises(ParameterError, match=r"`data` must support selecting records by a boolean mask, .* got a str"):
         draw_sample("records", Fraction(1, 2), bytes(32), TRAINING)
 
 

@@ -221,6 +221,21 @@ def test_the_number_holds_across_restarts(tmp_path):
         assert search.certificate.run.runs == 2
 
 
+def test_a_closed_search_says_so_and_goes_on_in_another(tmp_path):
+    with search_of(ledger=tmp_path, **TRAIN) as search:
+        search.run(at(0.1))
+    for use in (lambda: search.run(at(0.2)), search.train, lambda: search.results, lambda: search.left):
+        with pytest.raises(ParameterError, match="this search is closed: make the same call of VisibleSearch again to continue it"):
+            use()
+    assert repr(search) == "VisibleSearch(3 trials, closed)"
+    with search_of(ledger=tmp_path, **TRAIN) as search:
+        assert search.left == 2
+        search.train()
+    assert (search.left, len(search.results), repr(search)) == (0, 1, "VisibleSearch(3 trials, 0 left)")
+    with pytest.raises(ParameterError, match="this search has ended"):
+        search.run(at(0.2))
+
+
 def interrupted_at(number):
     """An objective that is interrupted in one of its calls."""
     objective = Objective()

@@ -114,6 +114,7 @@ class VisibleSearch:
             _try_on_synthetic(run, synthetic)
         self._run, self._synthetic = cast("VisibleRun", run), synthetic
         self._open = self._run.open(None if data is None else lambda: data)
+        self._closed = False
         self._release: Release | None = None
         self._results: tuple[VisibleTrial, ...] | None = None  # after the release, when the ledger has forgotten them
         if self._finishes_begun_trial and self._begun is not None:
@@ -124,7 +125,8 @@ class VisibleSearch:
                 raise
 
     def __repr__(self) -> str:
-        return f"VisibleSearch({self._spec.visible} trials, {self.left} left)"
+        state = "closed" if self._closed and self._results is None else f"{self.left} left"
+        return f"VisibleSearch({self._spec.visible} trials, {state})"
 
     def __enter__(self) -> Self:
         return self
@@ -239,7 +241,8 @@ class VisibleSearch:
 
     def close(self) -> None:
         """Close the ledger. The same call of :class:`VisibleSearch` continues the search later."""
-        self._ledger.close()
+        self._closed = True
+        self._open.ledger.close()
 
     # -- parts ----------------------------------------------------------------------------------------------------------------
 
@@ -249,6 +252,8 @@ class VisibleSearch:
 
     @property
     def _ledger(self) -> VisibleLedger:
+        if self._closed:
+            raise ParameterError("this search is closed: make the same call of VisibleSearch again to continue it")
         return self._open.ledger
 
     @property
