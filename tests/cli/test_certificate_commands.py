@@ -69,10 +69,12 @@ def test_several_accesses_that_are_not_covered(capsys):
         (["--final", "gaussian(sigma=4)"], "`final` needs a search before it: `count` or `visible` is required"),
         (["--final", "fixed(k=2)", "--visible", "3"], "`mechanism` must be a mechanism"),
         (["--final", "gaussian(sigma=?)", "--visible", "3"], "only `privselect plan` accepts a ?"),
-        (["--visible", "0"], "`visible` must be an integer >= 1, got '0'"),
+        (["--visible", "0"], "`visible` must be an integer >= 1 and <= 1000000, got '0'"),
+        (["--visible", "1e9"], "`visible` must be an integer >= 1 and <= 1000000, got '1e9'"),
         (["--visible", "3", "--count", "fixed(k=2)"], "a search is either secret, with `count`, or visible"),
         (["--visible", "3", "--subsample", "2"], "`subsample` must be a probability in (0, 1] such as 1/10, got '2'"),
-        (["--visible", "3", "--subsample", "some"], "`subsample` must be a number, got 'some'"),
+        (["--visible", "3", "--subsample", "some"], "`subsample` must be a probability in (0, 1] such as 1/10, got 'some'"),
+        (["--visible", "3", "--subsample", "1/0"], "`subsample` must be a probability in (0, 1] such as 1/10, got '1/0'"),
     ],
 )
 def test_what_cannot_be_certified_is_refused_in_one_line(capsys, arguments, said):

@@ -334,6 +334,13 @@ def test_compare_takes_both_stages(run):
     code, _, err = run("compare", *stages)
     assert code == 2
     assert err == "error: --final needs a search before it: pass --count or --visible, got --final gaussian(sigma=2) alone\n"
+    for wrong, said in (
+        ("--visible", "`visible` must be an integer >= 1 and <= 1000000, got '0'"),
+        ("--subsample", "(0, 1] such as 1/10, got '0'"),
+    ):
+        code, _, err = run("compare", *stages, wrong, "0")
+        assert (code, err.count("\n")) == (2, 1)
+        assert said in err
 
 
 def test_compare_without_a_count_shows_the_base_alone(run):

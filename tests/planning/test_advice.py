@@ -31,7 +31,8 @@ def test_every_way_keeps_the_budget(advice):
 def test_the_table_and_the_recommendation(advice):
     assert advice.recommended == SECRET
     assert advice.plan is advice.plans[SECRET]
-    assert advice.reason == "the released model has 7% more noise than untuned (one shot: 60% more noise than untuned)"
+    assert advice.reason == "the released model needs 7% more noise than without tuning; one shot needs 60% more"
+    assert advice.caution is None
     lines = advice.summary().splitlines()
     assert lines[1].split()[:4] == ["no", "tuning", "-", "1.773"]
     assert "recommended  secret search" in lines
@@ -45,8 +46,8 @@ def test_the_table_and_the_recommendation(advice):
     ("knowledge", "way", "said"),
     [
         ({"defaults": 1, "interactive": False}, NO_TUNING, "nothing to choose from"),
-        ({"defaults": 3, "interactive": False}, SECRET, "pass the 3 known settings as `defaults`"),
-        ({"defaults": 3, "interactive": True}, SECRET, "pass the 3 known settings"),
+        ({"defaults": 3, "interactive": False}, SECRET, "it chooses among the 3 known settings if they are its `defaults`"),
+        ({"defaults": 3, "interactive": True}, SECRET, "among the 3 known settings"),
         ({"defaults": 0, "interactive": True}, VISIBLE, "each of 6 candidates can be chosen from earlier results"),
         ({"defaults": 0, "interactive": False}, SECRET, "7% more"),
     ],
@@ -71,6 +72,17 @@ def test_the_noise_of_a_private_score_is_solved_too():
         assert [one.parameter for one in advice.plans[way].solved if one.stage == "search"] == ["sigma", "sigma"]
         assert isinstance(advice.plans[way].mechanism, ps.Disjoint)
     assert isinstance(advice.plans[NO_TUNING].mechanism, ps.Gaussian)
+    assert [line.count("(count: ") for line in advice.comparison().splitlines()[1:5]] == [0, 1, 1, 1]
+
+
+def test_a_search_much_noisier_than_the_released_model_is_pointed_out():
+    # A trial as long as the final training has only the rest of the budget for 20 of them.
+    advice = ps.advise("gaussian(sigma=?)", **BUDGET)
+    final, search = (one.value for one in advice.plan.solved)
+    assert advice.caution.startswith(f"a search trial has {search / final:.1f} times the noise of the released model: check")
+    assert f"caution      {advice.caution}" in advice.summary().splitlines()
+    assert advice.as_dict()["caution"] == advice.caution
+    assert ps.advise("gaussian(sigma=?)", **BUDGET, defaults=1).caution is None  # nothing is searched
 
 
 def test_the_recommended_command_is_the_recommended_plan(advice):

@@ -57,6 +57,19 @@ def test_the_bound_s_own_unevenness_leaves_a_value_that_meets_the_budget():
     assert sigma == pytest.approx(4.0, rel=1e-4)
 
 
+def test_the_first_step_to_less_noise_is_short():
+    # With far less noise than needed, one evaluation of DP-SGD takes as long as all others together.
+    tried = []
+
+    def bound(sigma):
+        tried.append(sigma)
+        return (1.0 / sigma) ** 3
+
+    BudgetSearch(bound, NOISE, 8.0).solve(4.0)
+    assert min(tried) > 0.4  # the solution is 0.5
+    assert tried[1] >= 4.0 / 3.0
+
+
 def test_few_evaluations_for_a_power():
     search = BudgetSearch(lambda sigma: 7.0 / sigma**1.2, NOISE, 2.0)
     search.solve(4.0)

@@ -8,11 +8,13 @@ import privselect as ps
 from privselect.errors import NeighbourError, ParameterError, TextFormError
 from privselect.planning.plan import check_plan, plan_or_check
 from privselect.planning.plan_result import Problem, Solved
+from privselect.planning.search import BudgetSearch
 from privselect.planning.search_range import FastOptions
 from privselect.planning.split import FINAL_NOISE
 from privselect.planning.stages import read_probability
 
 BUDGET = {"epsilon": 2, "delta": 1e-5}
+solve = BudgetSearch.solve
 FAST = {**BUDGET, "fast": FastOptions()}
 GAUSSIAN, FINAL = "gaussian(sigma=?)", "gaussian(sigma=5)"
 SHORT = "dpsgd(noise_multiplier=?, sampling_probability=1024/60000, steps=60)"
@@ -52,7 +54,8 @@ def test_a_visible_search_of_six_trials_needs_about_the_noise_of_the_best_of_thi
     assert plan.value == pytest.approx(3.12, abs=0.01)
     assert (plan.count, plan.visible, plan.law) == (None, 6, ps.Fixed(6))
     assert "6, all released" in plan.summary()
-    assert "if drawn independently" in plan.summary()
+    assert plan.summary().splitlines()[-1].startswith("P(good trial) ")  # no line above it that it belongs to
+    assert plan.summary().endswith("if drawn independently")
 
 
 @pytest.mark.parametrize("rule", [{"final_noise": 1.07}, {"split": "auto"}, {"final_noise": 1.3}])
@@ -79,6 +82,20 @@ def test_both_stages_are_solved_by_a_rule(rule):
     assert [one["stage"] for one in plan.as_dict()["solved"]] == ["final", "search"]
     assert "search sigma" in plan.summary()
     assert "final sigma" in plan.summary()
+
+
+def test_a_large_factor_is_not_written_in_percent():
+    plan = ps.plan(GAUSSIAN, visible=2, final=GAUSSIAN, final_noise=1000, **FAST)
+    assert "1000 times the noise alone (1.99" in plan.reasons[0]
+
+
+def test_the_search_for_the_noise_of_a_trial_starts_at_that_of_the_final_training(monkeypatch):
+    tried = []
+    monkeypatch.setattr(BudgetSearch, "solve", lambda self, start, elasticity=0.5: tried.append(start) or solve(self, start, elasticity))
+    ps.plan(GAUSSIAN, visible=2, final="gaussian(sigma=6)", **FAST)
+    ps.plan("gaussian(sigma=9)", visible=2, final=GAUSSIAN, **FAST)
+    assert tried[0] == 6.0
+    assert 6.0 not in tried[1:]
 
 
 def test_the_rest_may_pay_for_trials_instead_of_noise():
@@ -156,14 +173,15 @@ BAD = [
     (
         (GAUSSIAN, None, "gaussian(sigma=1)"),
         {},
-        r"`final` must cost less than the budget, epsilon 2 at delta 1e-05, got .* with epsilon 4.37",
+        r"`final` must cost less than the budget, epsilon 2 at delta 1e-05, got .* with epsilon 4.37[0-9]$",
     ),
     ((SHORT, None, REPLACE), {}, "search and final training must be stated for the same neighbouring relation, got add_remove for dpsgd"),
     ((GAUSSIAN, None, GAUSSIAN), {"final_noise": 1}, r"`final_noise` must be in \(1, inf\), got 1"),
     ((GAUSSIAN, None, GAUSSIAN), {"final_noise": 0.5}, r"`final_noise` must be in \(1, inf\), got 0.5"),
     ((GAUSSIAN, None, GAUSSIAN), {"final_noise": 1.1, "split": "auto"}, "pass either `final_noise` or `split`, got 1.1 and 'auto'"),
     ((GAUSSIAN, None, FINAL), {"final_noise": 1.1}, "`final_noise` needs an open number in both stages, got none in the final training"),
-    ((GAUSSIAN, None, None), {"split": "auto"}, "`split` needs an open number in both stages, got none in the final training"),
+    ((GAUSSIAN, None, None), {"split": "auto"}, "`split` divides the budget between two stages, got no final training: pass `final` too"),
+    ((GAUSSIAN, None, None), {"final_noise": 1.1}, "`final_noise` divides the budget between two stages, got no final training"),
     ((FINAL, None, GAUSSIAN), {"split": "auto"}, "`split` needs an open number in both stages, got none in the search"),
     ((GAUSSIAN, None, GAUSSIAN), {"split": "half"}, "`split` must be \"auto\", got 'half'"),
     (

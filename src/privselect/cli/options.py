@@ -50,6 +50,13 @@ def parse_fractions(name: str, text: str, *, several: bool) -> Any:
     return tuple(numbers) if several else numbers[0]
 
 
+def parse_probability(text: str) -> Any:
+    """Parse the probability of a record to be in the sample of the search."""
+    from privselect.planning.stages import read_probability
+
+    return read_probability(text)
+
+
 def read_solved_plan(file: Path) -> PlanFile:
     """Read a plan file without open parameters."""
     from privselect.planning.plan_file import read_plan
@@ -104,9 +111,9 @@ FinalOption = Annotated[
     Any, option("final", "M", "The mechanism of one final training with the candidate that the search found.", parse_mechanism)
 ]
 _VISIBLE = "The number of trials of a visible search, which releases all of them, instead of --count."
-VisibleOption = Annotated[int | None, integer_option("visible", "N", _VISIBLE)]
-_SUBSAMPLE = "The probability of each record to be in the one sample that all search trials share. Default: all records."
-SubsampleOption = Annotated[Any, option("subsample", "R", _SUBSAMPLE, partial(parse_fractions, "subsample", several=False))]
+VisibleOption = Annotated[int | None, number_option("visible", "N", integer_range(1, 10**6), _VISIBLE)]
+_SUBSAMPLE = "The probability of each record to be in the one sample that all search trials share, such as 1/10. Default: all records."
+SubsampleOption = Annotated[Any, option("subsample", "Q", _SUBSAMPLE, parse_probability)]
 _DELTA = number_option("delta", "D", OPEN_UNIT, "The delta of (epsilon, delta)-DP, in (0, 1).")
 DeltaOption = Annotated[float, _DELTA]
 OptionalDelta = Annotated[float | None, _DELTA]

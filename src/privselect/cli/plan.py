@@ -4,8 +4,17 @@ import math
 from pathlib import Path
 from typing import Annotated, Any
 
-from privselect._util.validation import POSITIVE, Range, integer_range
-from privselect.cli.options import JsonOption, OptionalDelta, PlanArgument, number_option, option, output_option
+from privselect._util.validation import POSITIVE, Range
+from privselect.cli.options import (
+    JsonOption,
+    OptionalDelta,
+    PlanArgument,
+    SubsampleOption,
+    VisibleOption,
+    number_option,
+    option,
+    output_option,
+)
 from privselect.cli.output import print_json, spinner
 from privselect.errors import ParameterError
 
@@ -15,10 +24,6 @@ _COUNT = "The law of K, such as geometric(mean=30) or geometric(mean=?). Default
 OpenCount = Annotated[str | None, option("count", "C", _COUNT)]
 _FINAL = "The mechanism of the final training with the winner's candidate, on the same records. Default: no final training."
 OpenFinal = Annotated[str | None, option("final", "M", _FINAL)]
-_VISIBLE = "The number of trials of a visible search, which releases every trial, instead of --count."
-VisibleOption = Annotated[int | None, number_option("visible", "N", integer_range(1, 10**6), _VISIBLE)]
-_SUBSAMPLE = "The probability of each record to be in the one sample that all search trials share, such as 1/10. Default: all records."
-SubsampleOption = Annotated[str | None, option("subsample", "Q", _SUBSAMPLE)]
 _FINAL_NOISE = "If both stages are open: the noise of the final training, as a factor on what it would need alone, such as 1.07."
 FinalNoiseOption = Annotated[float | None, number_option("final-noise", "F", Range(1.0, math.inf, low_open=True), _FINAL_NOISE)]
 SplitOption = Annotated[str | None, option("split", "RULE", 'If both stages are open: "auto" divides the budget by a public rule.')]

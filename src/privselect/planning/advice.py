@@ -16,7 +16,8 @@ from privselect.open_spec import UNKNOWN, OpenSpec
 from privselect.planning.default_law import default_count
 from privselect.planning.plan import plan
 from privselect.planning.search_range import FastOptions
-from privselect.planning.split import AUTO, NOISES
+from privselect.planning.solve import NOISES
+from privselect.planning.split import AUTO
 from privselect.planning.stages import read_mechanism
 from privselect.text_forms import write_value
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 SHORTER = 10  # a search trial has this many times fewer steps than the final training
 VISIBLE_TRIALS = 6
+MUCH_NOISIER = 3.0  # from this ratio of the search noise to the final one, the advice says to check the scores
 _TAU = 0.1  # the table shows the probability of a candidate in this best fraction
 _DEFAULTS = integer_range(0, 1000)
 
@@ -35,11 +37,12 @@ NO_TUNING, ONE_SHOT, SECRET, VISIBLE = "no tuning", "one shot", "secret search",
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """The plan of each way to tune for one budget, the recommended way and the reason."""
+    """The plan of each way to tune for one budget, the recommended way, the reason, and what to check before (None: nothing)."""
 
     plans: Mapping[str, Plan]
     recommended: str
     reason: str
+    caution: str | None = None
 
     @property
     def plan(self) -> Plan:
@@ -51,6 +54,7 @@ class Advice:
         return {
             "recommended": self.recommended,
             "reason": self.reason,
+            "caution": self.caution,
             "command": self.command,
             "ways": [{"way": way, "released_noise": released_noise(found), **found.as_dict()} for way, found in self.plans.items()],
         }
@@ -64,7 +68,8 @@ class Advice:
         rows = [("way", "search noise", "final noise", "vs. no tuning", "P(best 10%)", "trials"), *self._rows()]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         table = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-        return "\n".join([*table, "", f"recommended  {self.recommended}", f"reason       {self.reason}"])
+        caution = [] if self.caution is None else [f"caution      {self.caution}"]
+        return "\n".join([*table, "", f"recommended  {self.recommended}", f"reason       {self.reason}", *caution])
 
     @property
     def command(self) -> str:
@@ -83,7 +88,8 @@ class Advice:
         alone = released_noise(self.plans[NO_TUNING])
         for way, found in self.plans.items():
             noise = released_noise(found)
-            search = ", ".join(format_digits_up(one.value, 4) for one in found.solved if one.stage == "search")
+            training, *count = (format_digits_up(one.value, 4) for one in found.solved if one.stage == "search")
+            search = f"{training} (count: {count[0]})" if count else training  # the noisy count of a private score
             trials = "-" if found.law is None else str(found.count) if found.visible is None else f"{found.visible}, each seen"
             good = "-" if found.law is None else f"{format_down(100.0 * found.success_probability(_TAU), 1)}%"
             yield (
@@ -135,7 +141,7 @@ def advise(  # noqa: PLR0913 - the budget and public knowledge
         VISIBLE: plan(scored, visible=VISIBLE_TRIALS, final=training, split=AUTO, **budget),
     }
     recommended, reason = recommend(plans, defaults=known, interactive=chosen)
-    return Advice(plans, recommended, reason)
+    return Advice(plans, recommended, reason, _caution(plans[recommended]))
 
 
 def recommend(plans: Mapping[str, Plan], *, defaults: int, interactive: bool) -> tuple[str, str]:
@@ -148,16 +154,32 @@ def recommend(plans: Mapping[str, Plan], *, defaults: int, interactive: bool) ->
     5. Otherwise: a secret search.
     """
     alone, one_shot, final = (released_noise(plans[way]) for way in (NO_TUNING, ONE_SHOT, SECRET))
-    more, shot_more = (f"{100.0 * (noise / alone - 1.0):.0f}% more noise than untuned" for noise in (final, one_shot))
+    more, shot_more = (f"{100.0 * (noise / alone - 1.0):.0f}%" for noise in (final, one_shot))
     if defaults == 1:
         return NO_TUNING, "one setting is known to be good, so there is nothing to choose from"
     if one_shot <= final:
-        return ONE_SHOT, f"the released model has {shot_more}, less than after a search, and every trial is a full training"
+        released = f"the released model needs {shot_more} more noise than without tuning"
+        return ONE_SHOT, f"{released}, and {more} more after a search; every trial is a full training"
+    released = f"the released model needs {more} more noise than without tuning"
+    compared = f"{released}; one shot needs {shot_more} more"
     if defaults > 1:
-        return SECRET, f"pass the {defaults} known settings as `defaults`; the released model has {more} (one shot: {shot_more})"
+        return SECRET, f"it chooses among the {defaults} known settings if they are its `defaults`; {compared}"
     if interactive:
-        return VISIBLE, f"each of {VISIBLE_TRIALS} candidates can be chosen from earlier results; the released model has {more}"
-    return SECRET, f"the released model has {more} (one shot: {shot_more})"
+        return VISIBLE, f"each of {VISIBLE_TRIALS} candidates can be chosen from earlier results; {released}"
+    return SECRET, compared
+
+
+def _caution(plan: Plan) -> str | None:
+    """Return what to check if a search trial is so noisy that its score may say little about the candidate."""
+    final = next((one for one in plan.solved if one.stage == "final"), None)
+    same = (one.value for one in plan.solved if one.stage == "search" and final is not None and one.parameter == final.parameter)
+    noise = next(same, None)  # the first one: a private score has its noise after that of the trial
+    if final is None or noise is None or noise < MUCH_NOISIER * final.value:
+        return None
+    return (
+        f"a search trial has {noise / final.value:.1f} times the noise of the released model: check on public or synthetic data that "
+        "scores still rank candidates. A cheaper `search` trial or a larger `final_noise` lowers the noise of the search"
+    )
 
 
 def released_noise(plan: Plan) -> float:

@@ -150,7 +150,7 @@ def _check_final(final: Mechanism, budget: Budget) -> str:
     alone = float(final.epsilon_fast(budget.delta, accuracy=_CHECK).upper)
     if alone >= budget.epsilon and (alone := certified_epsilon(final, budget.delta)) >= budget.epsilon:
         raise ParameterError(
-            f"`final` must cost less than the budget, {budget}, got {format_value(str(final))} with epsilon {format_value(alone)}"
+            f"`final` must cost less than the budget, {budget}, got {format_value(str(final))} with epsilon {format_digits_up(alone, 4)}"
         )
     return f"final training: as given; alone it costs at most epsilon {format_digits_up(alone, 3)}"
 

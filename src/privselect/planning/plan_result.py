@@ -210,7 +210,8 @@ def _trial_lines(plan: Plan) -> Iterator[tuple[str, str]]:
         if trials["probability_of_zero"] > 0.0:
             yield "  P(no trial)", f"{_percent(trials['probability_of_zero'])}; a fixed symbol is then released"
     success = ", ".join(f"{_percent(value)} for the best {100 * float(tau):g}%" for tau, value in trials["success_probability"].items())
-    yield "  P(good trial)", f"{success} of candidates{'' if plan.visible is None else ', if drawn independently'}"
+    label, condition = ("  P(good trial)", "") if plan.visible is None else ("P(good trial)", ", if drawn independently")
+    yield label, f"{success} of candidates{condition}"
 
 
 def _percent(probability: float) -> str:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from privselect.planning.search_range import SearchRange
 
 _LONGEST_STEP = math.log(8.0)  # of a step outside the bracket: with far less noise than needed the bound is slow to compute
+_FIRST_RISKY_STEP = math.log(3.0)  # longest first step to a riskier value: the elasticity is still a guess
 _STEPS = 80
 _LARGEST_EXACT = 10**6  # integers up to here are solved exactly
 
@@ -68,7 +69,7 @@ class BudgetSearch:
             if step % 3 == 2:  # bisect if secant steps have narrowed the bracket too little
                 safe, unsafe = self._bracket()
                 bisect, width = unsafe - safe > 0.5 * width, unsafe - safe
-            value = self._next_value(place, excess, bisect=bisect)
+            value = self._next_value(place, excess, bisect=bisect, is_first=step == 0)
         return max(self.met, key=self._risk) if self.met else self._raise_infeasible()
 
     # The coordinate of a value, "risk", is its logarithm with the sign that makes riskier values larger.
@@ -108,11 +109,11 @@ class BudgetSearch:
     def _raise_infeasible(self) -> float:
         raise InfeasibleError(f"even {self.search_range.format(self.search_range.safest)}")
 
-    def _next_value(self, place: float, excess: float, *, bisect: bool) -> float:
+    def _next_value(self, place: float, excess: float, *, bisect: bool, is_first: bool) -> float:
         safe, unsafe = self._bracket()
         aim = -0.4 * self.tolerance
         point = place + (aim - excess) / self.elasticity if math.isfinite(excess) else place - math.copysign(_LONGEST_STEP, excess)
-        point = min(max(point, place - _LONGEST_STEP), place + _LONGEST_STEP)
+        point = min(max(point, place - _LONGEST_STEP), place + (_FIRST_RISKY_STEP if is_first else _LONGEST_STEP))
         if self.search_range.integer and not bisect:
             point = min(max(point, safe), unsafe)  # the loops below then move to an integer that was not tried
         elif math.isfinite(unsafe - safe) and (bisect or not safe < point < unsafe):

@@ -6,8 +6,8 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, cast
 
+from privselect._util.rounding import format_digits_up
 from privselect._util.safe_search import smallest_integer_where
-from privselect._util.validation import format_value
 from privselect.counts.base import LARGEST_COUNT
 from privselect.open_spec import OpenSpec
 from privselect.pairs.compose import ACCURACY
@@ -28,6 +28,7 @@ _TWO_STAGE_TOLERANCE = 1e-4  # part of the budget that may stay unused with two 
 _ELASTICITY = 0.2  # approximate d log(epsilon) / d log(mean number of trials)
 _ELASTICITY_NEARBY = 0.7  # and for most other parameters
 _MOST_TRIALS = 10**6  # tried for `k` and `n`
+NOISES = {"noise_multiplier", "sigma", "scale"}
 _NEVER_CAPPED = 1e-12  # probability of K above the largest cap that is tried
 
 
@@ -133,8 +134,8 @@ class _Task:
         one_trial = certified_epsilon(dataclasses.replace(stages, count=None).whole, delta)
         where, refused = self.search_range.format(safest), f"no `{name}` tried meets {self.budget}: even with"
         if stages.count is not None and one_trial > self.budget.epsilon:
-            return type(error)(f"{refused} K = 1 and {where} epsilon is {format_value(one_trial)}")
-        return type(error)(f"{refused} {where} epsilon is {format_value(certified_epsilon(stages.whole, delta))}")
+            return type(error)(f"{refused} K = 1 and {where} epsilon is {format_digits_up(one_trial, 4)}")
+        return type(error)(f"{refused} {where} epsilon is {format_digits_up(certified_epsilon(stages.whole, delta), 4)}")
 
 
 def _rough_start(task: _Task) -> tuple[float, float]:
@@ -149,11 +150,19 @@ def _rough_start(task: _Task) -> tuple[float, float]:
 
     rough = BudgetSearch(rough_epsilon, search_range, task.budget.epsilon, accuracy, accuracy, exact_integers=False)
     try:
-        return rough.solve(search_range.start), rough.elasticity
+        return rough.solve(_first_value(task)), rough.elasticity
     except InfeasibleError:
         return search_range.safest, rough.elasticity
     except UnconstrainedError:
         return search_range.riskiest, rough.elasticity
+
+
+def _first_value(task: _Task) -> float:
+    """Return the noise of the final training for an open noise of the search, because both are similar; else the usual first value."""
+    search_range, stages = task.search_range, task.problem.stages
+    given = None if isinstance(stages.final, OpenSpec) else getattr(stages.final, search_range.name, None)
+    similar = task.problem.stage == "search" and search_range.name in NOISES and isinstance(given, int | float)
+    return float(given) if similar else search_range.start
 
 
 def _climb(task: _Task) -> int:

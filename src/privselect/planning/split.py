@@ -10,7 +10,7 @@ from privselect._util.validation import Range, check_number, format_value
 from privselect.errors import ParameterError
 from privselect.planning.open_problem import problem_of
 from privselect.planning.search_range import FastOptions
-from privselect.planning.solve import Budget, solve
+from privselect.planning.solve import NOISES, Budget, solve
 from privselect.planning.stages import OpenStages
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ and frees a share of the budget that pays for the best of about 20 trials with a
 
 AUTO = "auto"
 _FACTORS = Range(1.0, float("inf"), low_open=True)
-NOISES = {"noise_multiplier", "sigma", "scale"}
+_MUCH_MORE = 10.0  # factors from here on are not written in percent
 _ALONE_ACCURACY = 3e-4  # for the noise of the final training alone, which is not certified but sets the split
 
 
@@ -56,6 +56,8 @@ def read_split(final_noise: object, split: object, stages: OpenStages) -> float 
             )
         return FINAL_NOISE if factor is None else factor
     if given is not None:
+        if stages.final is None:
+            raise ParameterError(f"{given} divides the budget between two stages, got no final training: pass `final` too")
         missing = "search" if stages.open_in_final else "final training"
         raise ParameterError(f"{given} needs an open number in both stages, got none in the {missing}")
     return None
@@ -75,6 +77,6 @@ def apply_split(final: OpenSpec, factor: float, budget: Budget) -> FinalNoise:
 
 def describe_final_noise(found: FinalNoise, factor: float, *, auto: bool) -> str:
     """Return the reason for the noise of the final training as a sentence."""
-    more = f"{100.0 * (factor - 1.0):.4g}% more than alone ({format_digits_up(found.alone, 4)})"
+    more = f"{100.0 * (factor - 1.0):.4g}% more than alone" if factor < _MUCH_MORE else f"{factor:.4g} times the noise alone"
     rule = ' by the rule split="auto"' if auto else ""
-    return f"final training: {found.parameter} {format_digits_up(found.value, 4)}, {more}{rule}"
+    return f"final training: {found.parameter} {format_digits_up(found.value, 4)}, {more} ({format_digits_up(found.alone, 4)}){rule}"
