@@ -236,7 +236,10 @@ def test_the_statement_names_a_secret_search_and_the_final_training():
         "with the winner's candidate, with K drawn from geometric(mean=30) and kept secret, is (epsilon, delta)",
         "one search trial alone has epsilon = 1.0608 and the final training alone has epsilon = 0.83",
         "Secret search: (1) K is drawn from its distribution and is never revealed",
+        "The random draws of a trial are independent of those of other trials.",
         "Final training: (1) Its candidate is a function of what the search released and of public numbers.",
+        "The mechanism stated for it was fixed before the search.",
+        "Its random draws are independent of the search.",
     ):
         assert part in certificate.statement
     assert certificate.released == "only the output of the best-scoring search trial and the output of the final training"
@@ -250,6 +253,8 @@ def test_the_statement_of_a_visible_search_says_that_results_may_be_shown():
         "Releasing all outputs of 6 search trials of gaussian(sigma=8) and then the output of one final training gaussian(sigma=5)",
         "Visible search (composition, adaptive candidates): (1) The noise, the sampling rate, the number of steps and the number of",
         "(2) All 6 trials are released, and each candidate may depend on earlier results.",
+        "(3) The random draws of a trial are independent of those of other trials.",
+        "The mechanism stated for it was fixed before the search.",
         "No result of a trial needs to stay secret.",
         'Privacy of the score: "accuracy on public data".',
     ):
@@ -266,7 +271,7 @@ def test_the_statement_of_a_visible_search_says_that_results_may_be_shown():
 @pytest.mark.slow
 def test_the_statement_names_the_sample_and_the_hold_out():
     certificate = issued("sample, then train")
-    drawn = "Sample: (1) One sample of the records is drawn, once for all search trials: it contains each record with probability 1/10"
+    drawn = "Sample: (1) One sample of the records is drawn, once for all search trials. It contains each record with probability 1/10"
     assert drawn in certificate.statement
     assert "with one secret sample of the records for all trials, is (epsilon" in certificate.statement
     assert "the sample of the search and its size" in certificate.withheld

@@ -27,6 +27,7 @@ LONGEST = 300  # characters of a text form in the statement; the certificate has
 _HIDDEN_SEARCH = (
     "K is drawn from its distribution and is never revealed, not even through timing.",
     "Each trial draws its candidate independently, from a distribution that was fixed before the data was used.",
+    "The random draws of a trial are independent of those of other trials.",
     "The guarantee of a trial covers its score.",
     "A failed trial counts as the worst score and is not run again.",
 )
@@ -34,6 +35,7 @@ _ONLY_WINNER, _ONLY_WINNER_OF_SEARCH = "Only the winner is released.", "Of the s
 _VISIBLE_SEARCH = (
     "The noise, the sampling rate, the number of steps and the number of trials were fixed in advance.",
     "{trials} released, and each candidate may depend on earlier results.",
+    "The random draws of a trial are independent of those of other trials.",
     "The guarantee of a trial covers its score.",
     "A trial that is stopped early or not run counts in full.",
     "No result of a trial needs to stay secret.",
@@ -44,6 +46,7 @@ _SAMPLE = (
 )
 _FINAL_TRAINING = (
     "Its candidate is a function of what the search released and of public numbers.",
+    "The mechanism stated for it was fixed before the search.",
     "Its random draws are independent of the search.",
     "It runs once; a failed training is not run again.",
 )
