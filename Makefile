@@ -117,10 +117,11 @@ figures: install  ## draw figures 1 to 8 of the paper with the exact bound into 
 	$(ONE_THREAD) $(BIN)/python -m research.figures $(FIGURE) --out figures $(if $(DATA),--data $(DATA))
 
 # Trained models are kept in experiments/, so an interrupted run continues from there.
-experiments: $(OPACUS_STAMP)  ## measure what exact accounting gains: into docs/experiments with DATA=FOLDER, otherwise a part of it into experiments/
+experiments: $(OPACUS_STAMP)  ## measure what exact accounting and two stages gain: into docs/experiments with DATA=FOLDER, otherwise a part of it into experiments/
 	@mkdir -p $(OUT)
 	$(ONE_THREAD) $(BIN)/python -m research.experiments.headline --out $(OUT)
 	$(ONE_THREAD) $(BIN)/python -m research.experiments.accuracy --out $(OUT) $(if $(DATA),--data $(DATA))
+	$(ONE_THREAD) $(BIN)/python -m research.experiments.two_stages --out $(OUT) $(if $(DATA),--data $(DATA))
 	$(if $(DATA),$(BIN)/python -m research.experiments.pages .)
 
 clean:  ## remove everything that make creates

@@ -77,6 +77,7 @@ def _figure(rows: Rows) -> Figure:
 
 def _panel(axes: Axes, *, labelled: bool) -> None:
     style_axes(axes)
+    axes.margins(x=0.12)  # for the labels of the epsilons
     axes.set_ylim(len(DRAWN) - 0.4, -1.0)
     axes.set_yticks(range(len(DRAWN)), [LABELS[name] if labelled else "" for name in DRAWN], fontsize=9)
     for place, name in enumerate(DRAWN):

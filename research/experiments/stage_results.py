@@ -143,7 +143,7 @@ def stage_rows(outcome: StageOutcome, tasks: Sequence[Task], stored: Stored) -> 
     for other in reference_outcomes(tasks, stored):
         row |= interval(f"over_{other.regime}", outcome.accuracy - other.accuracy)
     row["repetitions"] = len(repetitions)
-    chosen = [(str(used.trials), used.split) for used in outcome.chosen] or [("", "")] * len(repetitions)
+    chosen: list[tuple[object, object]] = [(str(used.trials), used.split) for used in outcome.chosen] or [("", "")] * len(repetitions)
     single: list[Row] = [
         {**names, "repetition": place, "trials": trials, "split": split, "accuracy": float(accuracy)}
         for place, (trials, split), accuracy in zip(repetitions, chosen, outcome.accuracy, strict=True)

@@ -104,8 +104,8 @@ def _rows(first: Task, work: Path, options: Sequence[StageOption], stored: Store
     banks = {task: bank for task in tasks if (bank := stored_stage_bank(work, task)) is not None}
     if len(banks) >= LEAST:
         secret = [one for one in options if (one.epsilon, one.search) == (epsilon, "secret")]
-        found = [*reference_outcomes(list(banks), stored), *secret_outcomes(list(banks.values()), secret, validation)]
-        outcomes += [(outcome, list(banks)) for outcome in found]
+        outcomes += [(outcome, list(banks)) for outcome in reference_outcomes(list(banks), stored)]
+        outcomes += [(outcome, list(banks)) for outcome in secret_outcomes(list(banks.values()), secret, validation)]
     runs = {task: found for task in tasks if (found := stored_visible(work, task, options)) is not None}
     if len(runs) >= LEAST:
         for method in METHODS:

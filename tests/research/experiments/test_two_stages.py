@@ -95,8 +95,9 @@ def test_public_validation_and_epsilon_1_are_trained_first(small, monkeypatch):
     assert [task.repetition for task in done[:6]] == [0, 0, 1, 1, 2, 2]
 
 
-def test_stored_work_is_taken_as_far_as_it_goes_for_all_settings(small):
+def test_stored_work_is_taken_as_far_as_it_goes_for_all_settings(small, monkeypatch):
     out, work = small
+    monkeypatch.setattr(two_stages, "draw", lambda *_: None)
     asked = ["--out", str(out), "--work", str(work), "--jobs", "1"]
     main([*asked, "--only", "small,other"])
     whole = read_csv(out / RESULTS)
