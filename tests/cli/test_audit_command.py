@@ -2,7 +2,11 @@ import json
 
 import pytest
 
+from privselect.audit.audited_run import Measurement
+from privselect.audit.independence_test import IndependenceTest
+from privselect.audit.report import ALL_CASES, AuditReport
 from privselect.cli import main
+from privselect.cli.output import print_table
 
 
 def run(capsys, *arguments):
@@ -30,6 +34,15 @@ def test_an_unknown_fault_is_refused(capsys):
     code, _, err = run(capsys, "--fault", "nothing")
     assert code == 2
     assert "redrawn, capped, deadline, reused-noise, without-replacement, got 'nothing'" in err
+
+
+def test_the_table_shows_every_case_in_full_in_80_columns(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    measurements = tuple(Measurement(case, 1000, (300, 60)) for case in ALL_CASES)
+    print_table(AuditReport(measurements, IndependenceTest((1,) * 16)).table())
+    printed = capsys.readouterr().out
+    assert "…" not in printed
+    assert "gaussian(sigma=1.5)" in printed
 
 
 @pytest.mark.slow

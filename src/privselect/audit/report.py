@@ -65,7 +65,7 @@ class AuditReport:
             low, high = one.interval
             numbers = f"{one.prediction.delta:.4f}", f"{one.delta:.4f}", f"{low:.3f} to {high:.3f}"
             rows.append((_stages(one.case), f"{one.case.epsilon:g}", *numbers, _verdict(passed=one.passed)))
-        return rich_table(("law of K", "epsilon", "expected", "measured", "99.9% interval", "verdict"), rows, wrap=("law of K",))
+        return rich_table(("case", "epsilon", "expected", "measured", "99.9% interval", ""), rows, wrap=("case",))
 
     def as_dict(self) -> dict[str, Any]:
         """Return the results for JSON output. The ``false_alarm`` of each case is exact."""
