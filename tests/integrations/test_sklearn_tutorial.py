@@ -4,6 +4,8 @@ import difflib
 import re
 from pathlib import Path
 
+import privselect as ps
+
 PAGE = (Path(__file__).parents[2] / "docs" / "tutorials" / "sklearn.md").read_text()
 
 
@@ -27,3 +29,11 @@ def test_the_difference_that_is_shown_is_the_difference():
     before, after = (code.splitlines() for code in blocks("python")[:2])
     difference = [line for line in difflib.unified_diff(before, after, n=0, lineterm="") if line[:2] not in {"--", "++", "@@"}]
     assert blocks("diff")[0].splitlines() == difference
+
+
+def test_the_lines_of_the_summary_are_true():
+    trial = "disjoint(dpsgd(noise_multiplier=?, sampling_probability=0.2, steps=10), discrete_gaussian(sigma=?, neighbours=add_remove))"
+    final = ps.DPSGD(ps.UNKNOWN, 0.2, 100)
+    summary = ps.plan(trial, final=final, split="auto", epsilon=1, delta=1e-5).summary().splitlines()
+    (shown,) = [block.splitlines() for block in blocks("") if block.startswith("law of K")]
+    assert set(shown) <= set(summary)
