@@ -2,6 +2,7 @@
 
 import functools
 import json
+import re
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -462,6 +463,9 @@ def test_the_curator_sees_the_stages_and_the_planned_work(tuned, capsys):
     assert lines[0].startswith("warning: curator view")
     assert lines[1].startswith("planned: at most 4 search trials, ")
     assert lines[1].endswith(" on average, then one final training; at most 195 seconds")
-    assert lines[2] == "search"
-    assert lines[-1] == "final training"
-    assert all(line.startswith("trial ") for line in lines[3:-1])
+    assert all(re.fullmatch(r"0:00:[0-9]{2}  .*", line) for line in lines[2:])
+    told = [line[9:] for line in lines[2:]]
+    assert (told[0], told[-1]) == ("search", "final training")
+    assert all(line.startswith("trial ") for line in told[1:-1])
+    tuned(curator=True, count=ps.Poisson(mean=2, cap=4), timeout=10.0, ledger=None)
+    assert "; no longest time, because a trial or the final training has no time limit, or K has" in capsys.readouterr().err
