@@ -155,6 +155,8 @@ def test_accuracies_options_and_counts_as_tables():
         "1 (1 clearly; 1 clearly behind)",
         "0 (0 clearly; 1 clearly behind)",
     ]
+    # Ahead of the mean default by 5.5 and 1.5 points, behind the luckiest by half a point, with intervals of 2 points.
+    assert counts["**two stages, w = 0.9**"][3:] == ["2 (1 clearly; 0 clearly behind)", "0 (0 clearly; 0 clearly behind)"]
     assert "visible, TPE" not in counts
 
 
