@@ -3,6 +3,7 @@
 import functools
 import json
 import re
+import resource
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -11,6 +12,7 @@ from two_stage_runs import DATA, FINAL, SEARCH, SPACE, SYNTHETIC, TEST, Recorded
 
 import privselect as ps
 from privselect.errors import AbortedError, LedgerError, ParameterError, PrivselectError
+from privselect.tuning.executors.processes import Processes
 from privselect.tuning.ledger import Ledger
 from privselect.tuning.randomness import Randomness, Stream, derive_key
 from privselect.tuning.space import DefineByRunSpace
@@ -469,3 +471,13 @@ def test_the_curator_sees_the_stages_and_the_planned_work(tuned, capsys):
     assert all(line.startswith("trial ") for line in told[1:-1])
     tuned(curator=True, count=ps.Poisson(mean=2, cap=4), timeout=10.0, ledger=None)
     assert "; no longest time, because a trial or the final training has no time limit, or K has" in capsys.readouterr().err
+
+
+def memory_of_the_training(_candidate, _data, _randomness, mechanism):  # noqa: ARG001
+    return 0.0, {"limit": np.array([resource.getrlimit(resource.RLIMIT_DATA)[0]])}
+
+
+def test_the_final_training_may_use_the_memory_of_all_workers(tuned):
+    usual = {"executor": "processes", "workers": 2, "fallback": None, "ledger": None}
+    assert tuned(memory_of_the_training, **usual).artifact["limit"] == Processes(1).memory_share > Processes(2).memory_share
+    assert tuned(memory_of_the_training, memory_limit=2**32, **usual).artifact["limit"] == 2**32

@@ -217,18 +217,19 @@ class TuningRun:
                     "the data or the objective has changed since it started, and the same randomness on other data would reveal the change",
                     "Restore both",
                 )
-        limits: Any = {
-            "seed_bits": self.seed_bits,
-            "memory_limit": self.engine.memory_share if self.memory_limit is None else self.memory_limit,
-        }
+        search: Any = {"timeout": self.timeout, **self._limits(self.engine)}
+        last: Any = {"timeout": self.final_timeout, **self._limits(self.engine.for_one_trial)}
         setups = Setups(
-            self.spec.search_setup(data, score, record.secret, timeout=self.timeout, **limits),
-            None if final is None else self.spec.final_setup(final, data, timeout=self.final_timeout, **limits),
+            self.spec.search_setup(data, score, record.secret, **search),
+            None if final is None else self.spec.final_setup(final, data, **last),
         )
         if record.fingerprint is None:
             # After the split: if the data cannot be split, no trial has run on it, and the run may continue with better data.
             opened.ledger.set_fingerprint(data_fingerprint)
         return setups
+
+    def _limits(self, engine: Engine) -> dict[str, Any]:
+        return {"seed_bits": self.seed_bits, "memory_limit": engine.memory_share if self.memory_limit is None else self.memory_limit}
 
     def _run_stages(  # noqa: PLR0913 - all that both stages need
         self,
@@ -255,7 +256,7 @@ class TuningRun:
         else:
             final = FinalDraw(draws.secret, self.spec.final_candidate(winner.trained_with or {}))
         progress.stage_begins(FINAL)
-        trained = Runner(ledger, final, RunnerOptions(self.engine, 1, self.losses, stop_at)).run(setups.final)
+        trained = Runner(ledger, final, RunnerOptions(self.engine.for_one_trial, 1, self.losses, stop_at)).run(setups.final)
         return None if winner is None or trained is None else winner._replace(content=trained.artifact)
 
     def _winner(self, best: Best, draws: RunDraws, transferred: FinalCandidates) -> _Winner:

@@ -40,6 +40,11 @@ class Engine(ABC):
         """The default memory limit of a worker in bytes, or None if this engine does not know its machines."""
         return None
 
+    @property
+    def for_one_trial(self) -> Engine:
+        """The engine for a stage with one trial, which may then use the memory of all workers."""
+        return self
+
     @abstractmethod
     def open(self, setup: TrialSetup) -> Executor:
         """Return an executor that has the setup. Its ``shutdown`` stops every worker, even in the middle of a trial."""

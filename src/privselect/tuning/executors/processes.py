@@ -63,6 +63,11 @@ class Processes(Engine):
             available = min(available, int(Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii")))
         return max(available * 9 // 10 // self.workers, 2**20)
 
+    @property
+    def for_one_trial(self) -> Engine:
+        """The same engine with one worker."""
+        return type(self)(1)
+
     def open(self, setup: TrialSetup) -> Executor:
         """Start all workers at once, so their number does not depend on how many are busy later."""
         return _PoolExecutor(pack_setup(setup), self.workers)
