@@ -165,7 +165,7 @@ REFUSED = {
     "a rule without a final training": (
         {**RULED, "count": "geometric(mean=10)", "final": None},
         "final_noise",
-        "`final_noise` needs an open number in both stages",
+        "`final_noise` divides the budget between two stages",
     ),
     "no budget for the rule": (
         {**RULED, "mechanism": "gaussian(sigma=8)", "count": "geometric(mean=10)", "epsilon": "?"},
@@ -227,6 +227,7 @@ def test_the_ways_to_tune_are_compared():
     found = ask("advise", {"mechanism": DPSGD.format("?", 300), **BUDGET})
     ways = {one["way"]: one for one in found["ways"]}
     assert found["recommended"] in ways
+    assert found["caution"] is None
     assert found["parameter"] == "noise_multiplier"
     assert ways["no tuning"]["search_noise"] is None
     assert ways["no tuning"]["extra_noise"] == 0.0

@@ -24,6 +24,7 @@ def compare_ways(mechanism: str, epsilon: float, delta: float) -> dict[str, Any]
         "parameter": found.plans[NO_TUNING].solved[0].parameter,
         "recommended": found.recommended,
         "reason": found.reason,
+        "caution": found.caution,
         "ways": [{"way": way, **_way(plan, alone)} for way, plan in found.plans.items()],
     }
 

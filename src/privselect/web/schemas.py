@@ -265,6 +265,7 @@ class Advice(BaseModel):
     parameter: str
     recommended: str
     reason: str
+    caution: str | None = Field(description="What to check first; null if nothing.")
     ways: list[Way]
 
 

@@ -91,6 +91,13 @@ def test_a_visible_search_has_a_number_of_trials_and_no_law_of_k(planner):
     planner.is_answered()
 
 
+def test_the_answer_leaves_room_for_the_charts(planner):
+    planner.open(SEARCH).is_complete()
+    assert planner.at("answer").evaluate("answer => answer.offsetHeight") < 200
+    planner.open(VISIBLE).is_complete()
+    assert planner.at("survival-chart").evaluate("chart => chart.offsetHeight < document.getElementById('profile-chart').offsetHeight")
+
+
 def test_a_law_of_k_that_was_solved_for_is_left_for_a_visible_search(planner):
     planner.open({**SEARCH, "mechanism": "gaussian(sigma=8)", "count": "geometric(mean=?)", "epsilon": "1.5"}).is_answered()
     assert planner.at("unknown").input_value() == "count.mean"
@@ -209,11 +216,11 @@ def test_the_files_and_texts_hold_both_stages(planner, tmp_path, run):
 def test_the_ways_are_compared_and_one_is_used(planner):
     ways = [
         {"way": "no tuning", "search_noise": None, "released_noise": 4.0, "extra_noise": 0.0, "trials": None, "good_candidate": None},
-        {"way": "secret search", "search_noise": 9.0, "released_noise": 4.3, "extra_noise": 0.07, "trials": "poisson(mean=6)"},
+        {"way": "secret search", "search_noise": 9.0001, "released_noise": 4.3, "extra_noise": 0.07, "trials": "poisson(mean=6)"},
     ]
     ways[1] |= {"good_candidate": 0.45, "question": {**SEARCH, "visible": None, "final_noise": 1.07}}
     ways[0] |= {"question": {**SEARCH, "count": None, "final": None, "final_noise": None, "visible": None}}
-    advice = {"parameter": "sigma", "recommended": "secret search", "reason": "it needs less noise", "ways": ways}
+    advice = {"parameter": "sigma", "recommended": "secret search", "reason": "it needs less noise", "caution": "check it", "ways": ways}
     asked = []
 
     def answer(route):
@@ -225,7 +232,13 @@ def test_the_ways_are_compared_and_one_is_used(planner):
     planner.at("advice-compare").click()
     expect(planner.at("advice-result")).to_contain_text("Recommended: search, then train, because it needs less noise.")
     assert asked == [{"mechanism": "gaussian(sigma=?)", "epsilon": 1, "delta": 1e-5}]
+    expect(planner.at("advice-result")).to_contain_text("Check it.")
     expect(planner.page.locator("#advice tbody tr").nth(1)).to_contain_text("poisson(mean=6)")
+    expect(planner.page.locator("#advice tbody tr").nth(1)).to_contain_text("9.001")  # noise is rounded up
+    planner.page.set_viewport_size({"width": 390, "height": 900})
+    frame = planner.page.locator("#advice .scroll")
+    assert frame.evaluate("frame => frame.scrollWidth <= frame.clientWidth")  # every number and button is in view
+    planner.page.set_viewport_size({"width": 1280, "height": 900})
     planner.page.get_by_role("button", name="Use search, then train").click()
     planner.is_complete()
     assert planner.at("way").input_value() == "secret"

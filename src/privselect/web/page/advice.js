@@ -1,8 +1,9 @@
 // The comparison of the ways to tune a training with one budget.
 
 import { ApiError, post, UnreachableError } from "./api.js";
+import { asSentence } from "./chart_specs.js";
 import { element } from "./fields.js";
-import { format, percentDown } from "./numbers.js";
+import { formatUp, percentDown } from "./numbers.js";
 import { addresses, get, noiseOf, readQuestion, set, writeQuestion } from "./state.js";
 
 const UNSUITABLE = "Ways are compared for a training with DP-SGD, Gaussian or Laplace noise.";
@@ -46,25 +47,28 @@ export class Advice {
         byId("advice-message").textContent = message;
     }
 
-    #show({ parameter, recommended, reason, ways }) {
+    #show({ parameter, recommended, reason, caution, ways }) {
         const noise = parameter.replaceAll("_", " ");
-        const titles = ["way", `${noise} in the search`, `${noise} of the released model`, "more than untuned", "one of the best 10% is tried"];
+        const titles = ["way", `${noise} in the search`, `${noise} of the released model`, "more noise than without tuning", "one of the best 10% is tried"];
         const head = [...titles, ""].map((text) => element("th", { scope: "col" }, text));
-        const rows = ways.map((way) => this.#row(way, way.way === recommended));
+        const rows = ways.map((way) => this.#row(way, way.way === recommended, titles.slice(1)));
         const table = element("table", {}, element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...rows));
         const frame = element("div", { className: "scroll", tabIndex: 0, role: "region", "aria-label": "Ways to tune" }, table);
-        const words = `Recommended: ${NAMES[recommended] ?? recommended}, because ${reason}.`;
+        const words = [`Recommended: ${NAMES[recommended] ?? recommended}, because ${reason}.`, ...(caution ? [asSentence(caution)] : [])];
         byId("advice-result").dataset.state = "current";
-        byId("advice-result").replaceChildren(element("p", {}, words), frame);
+        byId("advice-result").replaceChildren(...words.map((text) => element("p", {}, text)), frame);
     }
 
-    #row({ way, search_noise: search, released_noise: released, extra_noise: extra, trials, good_candidate: good, question }, isBest) {
-        const cell = (value, write) => element("td", {}, value === null ? "–" : write(value));
+    #row({ way, search_noise: search, released_noise: released, extra_noise: extra, trials, good_candidate: good, question }, isBest, titles) {
+        // On a narrow screen the row becomes a list, and each number has the title of its column in front.
+        const cell = (value, write, title) => element("td", { "data-title": title, className: value === null ? "empty" : "" }, value === null ? "–" : write(value));
         const useButton = element("button", { type: "button", "aria-label": `Use ${NAMES[way] ?? way}` }, "Use");
         useButton.addEventListener("click", () => this.useQuestion(question));
         const head = element("th", { scope: "row" }, NAMES[way] ?? way, ...(trials ? [element("small", {}, trials)] : []));
         const more = (value) => (value === 0 ? "–" : `${Math.round(100 * value)}%`);
-        const cells = [cell(search, (one) => format(one, 4)), cell(released, (one) => format(one, 4)), cell(extra, more), cell(good, percentDown)];
+        const up = (one) => formatUp(one, 4);
+        const columns = [[search, up], [released, up], [extra, more], [good, percentDown]];
+        const cells = columns.map(([value, write], index) => cell(value, write, titles[index]));
         return element("tr", { className: isBest ? "exact" : "" }, head, ...cells, element("td", {}, useButton));
     }
 }

@@ -16,6 +16,7 @@ import { defaultState, fieldLabel, fieldSpec, fromFragment, readQuestion, toFrag
 const COMPUTING = "Computing.";
 const UNREACHABLE = `${NO_RESPONSE} Change a value to retry.`;
 const BUSY = "Server busy. Retrying.";
+const LONG_SENTENCE = 90; // characters; a longer sentence gets a smaller font
 const INFINITE = "There is no finite answer, so there is nothing to show.";
 const CHARTS = ["mean", "profile", "survival"];
 
@@ -84,6 +85,7 @@ function showAnswer(answer, question, isRough) {
     const survival = survivalChart(answer);
     result = { question, answer, isRough, unknown: unknownOf(readQuestion(question)), details: { survival } };
     byId("sentence").replaceChildren(...emphasiseValue(answer));
+    byId("sentence").classList.toggle("long", answer.sentence.length > LONG_SENTENCE);
     byId("proof").textContent = asSentence(answer.proof);
     byId("question-text").textContent = asText(question);
     byId("python").textContent = answer.python;
