@@ -122,6 +122,16 @@ def test_every_record_is_drawn():
     assert ps.Composed((all_drawn, ps.Gaussian(sigma=5))).epsilon_at(1e-6) == ps.Composed((inner, ps.Gaussian(sigma=5))).epsilon_at(1e-6)
 
 
+def test_losses_that_are_infinite_in_one_order_only_become_finite():
+    """The winner may prove that the record is absent, never that it is present: on a sample, nothing is proved."""
+    small = mechanism_of(*map(normalized, ((0, 23, 1200), (2, 1570, 4))))
+    chosen = ps.Selection(small, ps.Finite({1: 1, 3: 2}))
+    assert chosen.epsilon_at(1e-6).upper == np.inf
+    for delta in (1e-6, 1e-30):
+        found = ps.Subsampled(chosen, Fraction(1, 1000)).epsilon_at(delta)
+        assert 0.9 * found.upper <= found.lower <= found.upper < np.inf
+
+
 def test_fewer_records_leak_less():
     inner = ps.Selection(ps.Gaussian(sigma=4), ps.Geometric(mean=30))
     found = [ps.Subsampled(inner, rate).epsilon_at(1e-6) for rate in (Fraction(1, 1000), Fraction(1, 10), Fraction(1, 2), 1)]

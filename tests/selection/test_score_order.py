@@ -8,9 +8,10 @@ import pytest
 from orders import DIGITS, leak, pgf
 
 import privselect as ps
-from privselect.pairs import DominatingPair
+from privselect.pairs import Bracket, DominatingPair
 from privselect.selection.exact.engine import ExactLower, ExactUpper
 from privselect.selection.exact.score_order import ScoreOrder
+from small_pairs import Given
 
 LAWS = [
     ps.Geometric(mean=30),
@@ -185,6 +186,35 @@ def test_the_selected_pair_never_leaks_more_than_its_order(base, count):
                 assert (
                     float(selected.hockey_stick(asked, side=-1)) <= leak(count, *masses, asked) + mpmath.exp(asked) * mpmath.mpf(10) ** -35
                 )
+
+
+def test_an_order_uses_each_outcome_once_even_if_floats_cannot_tell():
+    """The outcome of high loss has all of P but 4e-25, the others all of P': both fit into the mass of P, but not into that of P'."""
+    pair = DominatingPair.from_masses([1.0, 3e-25, 1e-25, 0.0], [1.7e-96, 0.4, 0.6, 4e-70])
+    whole = Given(Bracket(pair, (pair,), "remove"))
+    for count in (ps.Fixed(k=2), ps.Geometric(mean=40), ps.Poisson(mean=2)):
+        for bracket in ps.Selection(whole, count).brackets:
+            for low in bracket.lowers:
+                assert low.p.sum() + low.p_only <= 1.0 + 1e-9
+                assert low.q.sum() + low.q_only <= 1.0 + 1e-9
+        order = ExactLower(pair, count).score_order(0.1)
+        assert max(masses.sum() for masses in order.with_rest().pieces()[:2]) <= 1.0 + 1e-9
+        together = ps.Composed((ps.Selection(whole, count), ps.Pure(epsilon=0.5)))
+        found = together.delta_at([-2.0, 0.0, 3.0])
+        assert np.all(found.lower <= found.upper)
+
+
+def test_steps_that_differ_by_rounding_are_merged():
+    """A mass that is a difference of two nearly equal numbers has no significant digits, so its loss could be anything."""
+    pair = DominatingPair(np.array([0.3, 0.3, 0.3]), np.array([0.6, 0.3, 0.1]), 0.1, 0.0)
+    for y in ([0.2, 0.2 * (1 + 1e-12), 0.5], [0.1, 0.1 * (1 + 1e-9), 0.3], [0.0, 0.1 * (1 + 1e-9), 0.3], [0.0, 0.1, 0.1 * (1 + 1e-9)]):
+        merged = ScoreOrder(pair, np.array([0.05, 0.1]), np.array(y)).merge_close_steps()
+        assert np.all(merged.y[1:] >= merged.y[:-1] * (1.0 + 1e-6))
+        assert np.all(merged.x + merged.y[1:] <= 1.0)
+        past_leak = merged.y[merged.y > pair.p_only]  # there, k is proportional to y - p_only
+        assert np.all(past_leak >= pair.p_only * (1.0 + 1e-6))
+        assert np.all(np.diff(merged.x) >= 0.0)
+        assert len(merged.x) == len(merged.y) - 1
 
 
 @pytest.mark.slow

@@ -202,6 +202,17 @@ def test_each_training_and_each_selection_is_a_factor():
     assert factors_of(ps.Composed((TRAINING, TRAINING)).composition_steps()) == (TRAINING.repeated(2),)
 
 
+@pytest.mark.parametrize("delta", [1e-2, 1e-17, 1e-30])
+def test_infinite_losses_of_one_order_are_not_forgotten(delta):
+    """One order of the neighbours reveals everything with probability 0.04, the other never does. At a tiny delta, the rounding of the
+    other order at an infinite epsilon exceeds delta, and its own finite epsilon must not replace the infinite one."""
+    trial = mechanism_of(*map(normalized, ((2500, 6750, 425, 1), (23, 1, 0, 21000))))
+    final = mechanism_of(*map(normalized, ((2, 1), (9, 5))))
+    whole = search_then_train(trial, ps.Poisson(mean=2), final)
+    assert whole.delta_at(700.0).upper > 0.04
+    assert whole.epsilon_at(delta).upper == np.inf
+
+
 def test_a_second_evaluation_composes_only_what_changed(monkeypatch):
     composed = []
     original = ps.DPSGD._make_brackets

@@ -91,8 +91,9 @@ class BracketProduct:
         """Return an epsilon >= 0 at which the upper bound is at most delta."""
         found = 0.0
         for product in self._uppers:
+            # At an infinite epsilon the rounding of the second product may exceed a tiny delta: its own epsilon may be smaller.
             if product.delta(found) > delta:
-                found = product.epsilon_at(delta)
+                found = max(found, product.epsilon_at(delta))
         return found
 
     def epsilon_at(self, delta: Floats) -> Interval:

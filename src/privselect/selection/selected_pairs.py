@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _KNOT_FALL, _FEW_OUTCOMES_FALL = 0.1, 0.09  # pairs of few outcomes have curves with kinks
 _DEEP_DELTA = 1e-12
 _SMALLEST_DELTA = 1e-40
+_SMALLEST_STEP = 1e-10  # relative: a curve that falls to 0 at the largest loss must get past it
 # Deltas, above the mass of infinite losses, at which the lower pairs have their worst score orders; fewer suffice for less accuracy.
 _ORDER_DELTAS = (1e-2, 1e-4, 1e-6, 1e-9, 1e-3, 3e-2, 0.2)
 _FEW_ORDER_DELTAS = (1e-2, 1e-4)
@@ -46,7 +47,7 @@ def selected_brackets(accountants: Sequence[Accountant], accuracy: float = ACCUR
     uppers = {direction: cache(accountant.curve_on(meshes[direction])) for direction, accountant in by_direction.items()}
     few = all(accountant.has_few_outcomes for accountant in accountants)
     fall = (_FEW_OUTCOMES_FALL if few else _KNOT_FALL) * max(accuracy / ACCURACY, 1.0) ** 0.25
-    knots = _profile_knots(lambda epsilon: max(upper(epsilon) for upper in uppers.values()), fall)
+    knots = _profile_knots(list(uppers.values()), fall)
     curves = {direction: np.array([upper(epsilon) for epsilon in knots]) for direction, upper in uppers.items()}
     deltas = _ORDER_DELTAS if accuracy < _ROUGH else _FEW_ORDER_DELTAS
 
@@ -78,17 +79,18 @@ def _epsilon_on(knots: list[float], curve: Floats, delta: float) -> float:
     return knots[i - 1] + share * (knots[i] - knots[i - 1])
 
 
-def _profile_knots(upper: Callable[[float], float], fall: float) -> list[float]:
-    """Return epsilons from 0 on between which log delta falls by about ``fall``."""
+def _profile_knots(uppers: Sequence[Callable[[float], float]], fall: float) -> list[float]:
+    """Return epsilons from 0 on between which log delta falls by about ``fall``: of the curve that falls most, of those not flat yet."""
     knots, step = [0.0], 0.01
-    value = upper(0.0)
-    while value > _SMALLEST_DELTA and knots[-1] < LARGEST_EPSILON and len(knots) < 1500:
+    values = [upper(0.0) for upper in uppers]
+    while max(values) > _SMALLEST_DELTA and knots[-1] < LARGEST_EPSILON and len(knots) < 1500:
         knots.append(min(knots[-1] + step, LARGEST_EPSILON))
-        there = upper(knots[-1])
-        fallen = math.log(value / there) if there > 0.0 else 1.0
-        if value == there < 1.0:
+        there = [upper(knots[-1]) for upper in uppers]
+        if there == values and max(there) < 1.0:
             break
-        target = fall if there > _DEEP_DELTA else 3.0 * fall
-        step *= min(max(target / max(fallen, 1e-9), 0.2), 2.0)
-        value = there
+        falls = [math.log(before / after) for before, after in zip(values, there, strict=True) if after > 0.0]
+        target = fall if max(there) > _DEEP_DELTA else 3.0 * fall
+        step *= min(max(target / max([*falls, 1e-9]), 0.2), 2.0)
+        step = max(step, _SMALLEST_STEP * knots[-1])
+        values = there
     return knots

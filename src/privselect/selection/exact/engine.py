@@ -86,10 +86,7 @@ class ExactLower(_ExactBound):
             # The node of a row without gain is arbitrary: keep the last useful one.
             nodes = np.maximum.accumulate(np.where(gains > 0.0, nodes, 0))
         x = mesh.nodes.x[nodes]
-        y = mesh.y[pieces.first : pieces.last + 1].copy()
-        fits = x + y[1:] <= 1.0
-        size = len(x) if fits.all() else int(np.argmin(fits))
-        return ScoreOrder(mesh.pair, x[:size], y[: size + 1])
+        return ScoreOrder.fitting(mesh.pair, x, mesh.y[pieces.first : pieces.last + 1])
 
     def limit_delta(self) -> float:
         """Return a lower bound on delta at every epsilon: outcomes of infinite loss, ranked first."""

@@ -80,10 +80,7 @@ class FixedMesh:
             return None
         gains, nodes = (np.concatenate(part) for part in zip(*found, strict=True))
         x = mesh.nodes.x[np.maximum.accumulate(np.where(gains > 0.0, nodes, 0))]
-        y = mesh.y[pieces.first : pieces.last + 1]
-        fits = x + y[1:] <= 1.0
-        size = len(x) if fits.all() else int(np.argmin(fits))
-        return ScoreOrder(pair, x[:size], y[: size + 1]) if size else None
+        return ScoreOrder.fitting(pair, x, mesh.y[pieces.first : pieces.last + 1])
 
     def _relevant(self, epsilon: float, negligible: float) -> PieceRange:
         return self.mesh.relevant_pieces(epsilon, min(negligible, _NEGLIGIBLE * self.mesh.countable_mass(epsilon)))

@@ -36,6 +36,16 @@ class ScoreOrder:
     x: Floats
     y: Floats
 
+    @classmethod
+    def fitting(cls, pair: DominatingPair, x: Floats, y: Floats) -> ScoreOrder | None:
+        """Return the order with the pieces before the first one that overlaps the low losses above it, or None if no piece is left.
+
+        In floats, outcomes may fill the mass of P and still overlap in the mass of P', so both sums are checked.
+        """
+        fits = (x + y[1:] <= 1.0) & (pair.g(x) + pair.k(y[1:]) <= 1.0 + pair.relative_rounding)
+        size = len(x) if fits.all() else int(np.argmin(fits))
+        return cls(pair, x[:size], y[: size + 1]) if size else None
+
     def pieces(self) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         """Return the pieces from the best score down: masses under P, masses under P', and whether each piece is counted."""
         x, y = np.concatenate([[0.0], self.x]), self.y
@@ -91,16 +101,21 @@ class ScoreOrder:
 
     def with_rest(self) -> ScoreOrder:
         """Return the same order with the outcomes after the last piece divided by their loss, which reveals more of a release."""
-        nodes, _ = self.pair.high_nodes
-        rest = nodes[(nodes > self.y[-1] * (1.0 + _STEP)) & (nodes < 1.0 - self.x[-1])]
+        nodes, k = self.pair.high_nodes
+        fits = (nodes < 1.0 - self.x[-1]) & (k <= 1.0 - self.pair.g(self.x[-1]))
+        rest = nodes[(nodes > self.y[-1] * (1.0 + _STEP)) & fits]
         if len(rest) > _REST_PIECES:
             rest = rest[np.linspace(0, len(rest) - 1, _REST_PIECES).astype(np.intp)]
         return ScoreOrder(self.pair, np.append(self.x, np.full(len(rest), self.x[-1])), np.append(self.y, rest))
 
     def merge_close_steps(self) -> ScoreOrder:
         """Return the same order with fewer steps: masses are differences, and tiny steps would have no significant digits."""
-        kept = _separated(self.y[1:])
-        y = np.concatenate([self.y[:1], self.y[1:][kept]])
+        # Just past the infinite losses, k is a difference too.
+        leak = self.pair.p_only
+        y = np.where((self.y > leak) & (self.y <= leak * (1.0 + _STEP)), leak, self.y)
+        start = y[:1] if y[1] > y[0] * (1.0 + _STEP) else np.zeros(1)  # any start gives an order
+        kept = _separated(y[1:])
+        y = np.concatenate([start, y[1:][kept]])
         first = np.concatenate([[0], kept[:-1] + 1])  # a merged step takes the smallest x of its parts, which always fits
         x = self.x[first]
         # g is concave, so the steps of g are the smaller ones. k is convex, so its steps are the larger ones.
@@ -110,7 +125,7 @@ class ScoreOrder:
 def _separated(values: Floats) -> NDArray[np.intp]:
     """Return indices of ascending values that each exceed the previous one by the factor 1 + _STEP; always includes the last index."""
     kept = np.unique(_last_separated(values))
-    if len(kept) > 1 and values[-1] < values[kept[-1]] * (1.0 + _STEP):
+    if values[-1] < values[kept[-1]] * (1.0 + _STEP):
         kept = kept[:-1]
     return np.unique(np.append(kept, len(values) - 1))
 
