@@ -3,6 +3,7 @@
 import pickle
 import random
 import re
+import traceback
 from fractions import Fraction
 
 import numpy as np
@@ -335,6 +336,21 @@ def test_results_that_would_tell_are_not_there(name):
 )
 def test_bad_input_is_refused_in_one_sentence(given, sentence):
     refused(sentence, **given)
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (X[:, 0] + 4711, "Expected 2D array, got 1D array instead.\nReshape your data either using"),
+        (np.where(X > 2, "patient-4711", X.astype(str)).astype(object), "could not convert string to float"),
+    ],
+)
+def test_errors_of_scikit_learn_show_no_values_of_records(rows, said):
+    with pytest.raises(ValueError, match=re.escape(said)) as caught:
+        search().fit(rows, Y)
+    shown = "".join(traceback.format_exception(caught.value))
+    assert "4711" not in shown
+    assert "4714" not in shown
 
 
 def test_a_cache_and_callbacks_are_refused(tmp_path):

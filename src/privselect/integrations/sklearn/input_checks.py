@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from numbers import Number
 from typing import Any, cast
@@ -21,6 +22,9 @@ from privselect.integrations.sklearn.pipeline import final_estimator
 from privselect.integrations.sklearn.trial_mechanism import is_from_diffprivlib
 from privselect.integrations.sklearn.validation import HoldOut, chosen_validation, record_ids
 
+# Where scikit-learn and numpy show values of the data in an error message: a whole array, or a text that is no number.
+_VALUES = re.compile(r":\s*array=.*\](?=\.\s*Reshape)|(?<=could not convert string to float): .*", re.DOTALL)
+
 
 @dataclass(frozen=True, repr=False)
 class CheckedRecords:
@@ -39,7 +43,7 @@ class CheckedRecords:
 
 
 def check_training_records(search: Any, X: Any, y: Any = None, fit_params: Any = None) -> CheckedRecords:  # noqa: N803
-    """Check the records to fit; the error messages are scikit-learn's own."""
+    """Check the records to fit; the error messages are scikit-learn's own, without the values of records."""
     for name in fit_params or {}:
         if name != "sample_weight":
             raise ParameterError(f"`fit` of a private search takes no parameter except sample_weight, got {format_value(name)}")
@@ -84,6 +88,16 @@ def read_classes(classes: Any, y: Any) -> Any:
 
 
 def _validate(search: Any, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:  # noqa: N803
+    try:
+        return _validated(search, X, y, reset=reset)
+    except ValueError as error:
+        text = _VALUES.sub("", str(error))
+        if text == str(error):
+            raise
+        raise ValueError(text) from None
+
+
+def _validated(search: Any, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:  # noqa: N803
     check_labels("y", y)
     tags = get_tags(search)
     is_frame = hasattr(X, "iloc")
