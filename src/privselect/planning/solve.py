@@ -161,8 +161,9 @@ def _first_value(task: _Task) -> float:
     """Return the noise of the final training for an open noise of the search, because both are similar; else the usual first value."""
     search_range, stages = task.search_range, task.problem.stages
     given = None if isinstance(stages.final, OpenSpec) else getattr(stages.final, search_range.name, None)
-    similar = task.problem.stage == "search" and search_range.name in NOISES and isinstance(given, int | float)
-    return float(given) if similar else search_range.start
+    if task.problem.stage == "search" and search_range.name in NOISES and isinstance(given, int | float):
+        return float(given)
+    return search_range.start
 
 
 def _climb(task: _Task) -> int:
