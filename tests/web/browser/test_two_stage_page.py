@@ -238,6 +238,8 @@ def test_the_ways_are_compared_and_one_is_used(planner):
     planner.page.set_viewport_size({"width": 390, "height": 900})
     frame = planner.page.locator("#advice .scroll")
     assert frame.evaluate("frame => frame.scrollWidth <= frame.clientWidth")  # every number and button is in view
+    heights = planner.page.locator("#advice button").evaluate_all("all => all.map(one => one.getBoundingClientRect().height)")
+    assert min(heights) >= 44  # for fingers
     planner.page.set_viewport_size({"width": 1280, "height": 900})
     planner.page.get_by_role("button", name="Use search, then train").click()
     planner.is_complete()
