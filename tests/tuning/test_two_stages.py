@@ -405,9 +405,12 @@ def test_without_a_winner_such_an_objective_trains_once_too(tuned):
 
 
 def test_a_transfer_that_fails_on_the_winner_ends_the_run_without_a_word_of_it(tuned):
+    def broken(_candidate):
+        return 1 / 0
+
     with pytest.raises(AbortedError) as caught:
-        tuned(asking, DefineByRunSpace("rates"), transfer=lambda _: 1 / 0)
-    assert str(caught.value) == "a candidate could not be transferred to the final training; nothing is released"
+        tuned(asking, DefineByRunSpace("rates"), transfer=broken)
+    assert re.fullmatch(r"the transfer rule '[\w.:<>]*broken' does not apply to a candidate; nothing is released", str(caught.value))
 
 
 # -- bad input ----------------------------------------------------------------------------------------------------------------

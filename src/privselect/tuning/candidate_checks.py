@@ -25,7 +25,6 @@ _VALIDATION_DRAWS = 200  # candidates drawn to check a space before K is drawn
 NO_WINNER = -1  # in place of a slot: the candidate of the final training that is made without a winner
 FinalCandidates: TypeAlias = "dict[int, Candidate]"  # of the final training, by the slot of the winner
 _NOT_DETERMINED = "the mechanism of a candidate could not be determined"
-_NOT_TRANSFERRED = "a candidate could not be transferred to the final training"
 
 
 @dataclass(frozen=True, repr=False)
@@ -119,11 +118,12 @@ class CandidateChecks:
         """Return the candidate of the final training; stop the run if there is none or it may leak more than declared."""
         if self.final is None:
             raise ParameterError("`final` must be given for a transfer, got none")
+        not_transferred = f"the transfer rule {self.final.transfer.name!r} does not apply to a candidate"
         try:
-            fault = None if self.final.transfer.fault(candidate, self.space) is None else _NOT_TRANSFERRED
+            fault = None if self.final.transfer.fault(candidate, self.space) is None else not_transferred
             transferred = candidate if fault else self.final.transfer.apply(candidate)
         except Exception:  # noqa: BLE001 - from the user's function, which has changed its mind
-            fault = _NOT_TRANSFERRED
+            fault = not_transferred
         if fault is None and not isinstance(self.space, DefineByRunSpace):
             fault = self.safe_final_fault(transferred)
         if fault is not None:
