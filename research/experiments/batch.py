@@ -6,6 +6,7 @@ for simulations only: their sums are not rounded to a grid as those of the libra
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -138,7 +139,7 @@ def softmax_sums(rows: Array, lengths: Array, labels: Array, models: Array, clip
     _to_residuals(residuals, labels)
     norms = np.sqrt(np.square(residuals).sum(axis=-1)) * lengths[:, :, None, None]
     residuals *= np.minimum(clip[:, None] / np.maximum(norms, _TINY), np.float32(1.0))[..., None]
-    sums = rows.transpose(0, 2, 1) @ residuals.reshape(*residuals.shape[:2], -1)
+    sums = rows.transpose(0, 2, 1) @ residuals.reshape(*residuals.shape[:2], math.prod(residuals.shape[2:]))  # -1 fails on an empty sample
     return np.asarray(sums.reshape(models.shape))
 
 

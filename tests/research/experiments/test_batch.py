@@ -166,3 +166,11 @@ def test_the_same_generator_gives_the_same(parts, model, monkeypatch):
     one, same, other = (batch.BATCH_TRAINERS[model](parts, 3).right(runs, 30, np.random.default_rng(n), "train", "test") for n in (1, 1, 2))
     assert np.array_equal(one, same)
     assert not np.array_equal(one, other)
+
+
+def test_an_empty_sample_adds_nothing():
+    models = np.ones((1, 5, 2, 3, 4), np.float32)
+    empty = np.zeros((1, 0, 5), np.float32)
+    found = softmax_sums(empty, np.zeros((1, 0), np.float32), np.zeros(0, np.int64), models, np.ones((1, 2, 3), np.float32))
+    assert found.shape == models.shape
+    assert not found.any()
