@@ -80,7 +80,7 @@ def _epsilon_on(knots: list[float], curve: Floats, delta: float) -> float:
 
 
 def _profile_knots(uppers: Sequence[Callable[[float], float]], fall: float) -> list[float]:
-    """Return epsilons from 0 on between which log delta falls by about ``fall``: of the curve that falls most, of those not flat yet."""
+    """Return epsilons from 0 on between which log delta falls by about ``fall``: that of the larger curve, of the other once it is flat."""
     knots, step = [0.0], 0.01
     values = [upper(0.0) for upper in uppers]
     while max(values) > _SMALLEST_DELTA and knots[-1] < LARGEST_EPSILON and len(knots) < 1500:
@@ -88,9 +88,15 @@ def _profile_knots(uppers: Sequence[Callable[[float], float]], fall: float) -> l
         there = [upper(knots[-1]) for upper in uppers]
         if there == values and max(there) < 1.0:
             break
-        falls = [math.log(before / after) for before, after in zip(values, there, strict=True) if after > 0.0]
+        fallen = _fall_of_log(max(values), max(there)) or max(map(_fall_of_log, values, there))
         target = fall if max(there) > _DEEP_DELTA else 3.0 * fall
-        step *= min(max(target / max([*falls, 1e-9]), 0.2), 2.0)
+        step *= min(max(target / max(fallen, 1e-9), 0.2), 2.0)
         step = max(step, _SMALLEST_STEP * knots[-1])
         values = there
     return knots
+
+
+def _fall_of_log(before: float, after: float) -> float:
+    if after > _SMALLEST_DELTA:
+        return math.log(before / after)
+    return 1.0 if before > _SMALLEST_DELTA else 0.0
