@@ -28,7 +28,7 @@ def two_stage_lines() -> list[Line]:
     return [
         Line(f"{NAME}: one composition of the final training", composed, "s"),
         Line(f"{NAME}: epsilon, the search is new", warm, "s", 0.3),
-        Line(f"{NAME}: epsilon, the search is new / that composition", warm / composed, "x", 4.0),
+        Line(f"{NAME}: epsilon, the search is new / that composition", warm / composed, "x", 7.0),
         Line(f"{NAME}: epsilon, the final training is new / that composition", tilted / composed, "x", 2.0),
         Line(f'{NAME}: plan with split="auto"', split, "s", 5.0),
         Line(f'{NAME}: plan with split="auto" / that composition', split / composed, "x", 30.0),

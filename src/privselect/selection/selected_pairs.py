@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-# How far log delta falls between knots (three times as far below _DEEP_DELTA), and where the profile stops. All later losses count as
-# infinite.
+# How far log delta falls between knots (several times as far at tiny deltas, see _DEEP_FALLS), and where the profile stops. All later
+# losses count as infinite.
 _KNOT_FALL, _FEW_OUTCOMES_FALL = 0.1, 0.09  # pairs of few outcomes have curves with kinks
-_DEEP_DELTA = 1e-12
+_DEEP_FALLS = ((1e-12, 1.0), (1e-20, 3.0), (0.0, 6.0))  # factors above these deltas
 _SMALLEST_DELTA = 1e-40
 _SMALLEST_STEP = 1e-10  # relative: a curve that falls to 0 at the largest loss must get past it
 # Deltas, above the mass of infinite losses, at which the lower pairs have their worst score orders; fewer suffice for less accuracy.
@@ -89,7 +89,7 @@ def _profile_knots(uppers: Sequence[Callable[[float], float]], fall: float) -> l
         if there == values and max(there) < 1.0:
             break
         fallen = _fall_of_log(max(values), max(there)) or max(map(_fall_of_log, values, there))
-        target = fall if max(there) > _DEEP_DELTA else 3.0 * fall
+        target = fall * next(factor for above, factor in _DEEP_FALLS if max(there) >= above)
         step *= min(max(target / max(fallen, 1e-9), 0.2), 2.0)
         step = max(step, _SMALLEST_STEP * knots[-1])
         values = there
