@@ -89,7 +89,7 @@ def test_every_option_used_is_in_the_table_of_noises():
                 assert row.get(name, option[name]) == option[name]
 
 
-def test_the_demands_of_the_issue_are_met():
+def test_the_goals_are_met():
     """The page says so in a table; this fails if a new run says otherwise."""
     found = findings(SINGLES)
     assert [one.met for one in found] == [True, None, None, True, True]
