@@ -13,10 +13,13 @@ from research.experiments.stage_summary import LABELS, averages, findings
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from research.experiments.stage_summary import Averages
+
     Rows = Sequence[dict[str, str]]
 
 _OPTIONS = ("two_stages_0", "two_stages_50", "two_stages_90", "visible_tpe_defaults")
 _OTHERS = ("one_shot", "free", "mean_default", "best_default")
+_SHORT = ("one_shot", "two_stages_0", "two_stages_50", "two_stages_90", "visible_tpe_defaults", "free", "mean_default", "best_default")
 _TUNED = [name for name in LABELS if name.startswith(("two_stages", "visible"))]
 
 
@@ -25,6 +28,7 @@ def stage_tables(rows: Rows, single: Rows) -> dict[str, str]:
     return {
         "two-stages-findings": findings_table(single),
         "two-stages-averages": averages_table(single),
+        "two-stages-short": short_table(single),
         **{f"two-stages-{validation}": stage_accuracy_table(rows, validation) for validation in VALIDATIONS},
         "two-stages-ahead": ahead_table(rows),
         "two-stages-options": options_table(rows),
@@ -46,13 +50,23 @@ def averages_table(single: Rows) -> str:
     """Return the average accuracy over the settings of every regime, in percent."""
     groups = [(validation, epsilon) for validation in VALIDATIONS for epsilon in EPSILONS]
     found = [averages(single, *group) for group in groups]
-    body = []
-    for name, label in LABELS.items():
-        cells = [f"{100.0 * one.mean(name).mean():.2f}" if one is not None and name in one.values else "-" for one in found]
-        body.append([_bold(name, label), *cells])
     counts = [f"{len(one.settings)} settings, {one.mean('one_shot').size} repetitions" if one is not None else "-" for one in found]
     heading = ["regime", *(f"{validation} validation, epsilon {epsilon:g}" for validation, epsilon in groups)]
-    return markdown_table(heading, [*body, ["average over", *counts]])
+    return markdown_table(heading, [*_average_lines(list(LABELS), found, digits=2), ["average over", *counts]])
+
+
+def short_table(single: Rows) -> str:
+    """Return the averages with public validation of the regimes that a first reader asks for."""
+    found = [averages(single, "public", epsilon) for epsilon in EPSILONS]
+    return markdown_table(["way to tune", *(f"epsilon {epsilon:g}" for epsilon in EPSILONS)], _average_lines(_SHORT, found, digits=1))
+
+
+def _average_lines(names: Sequence[str], found: Sequence[Averages | None], digits: int) -> list[list[str]]:
+    return [
+        [_bold(name, LABELS[name])]
+        + [f"{100.0 * one.mean(name).mean():.{digits}f}" if one is not None and name in one.values else "-" for one in found]
+        for name in names
+    ]
 
 
 def stage_accuracy_table(rows: Rows, validation: str) -> str:
