@@ -31,7 +31,7 @@ def two_stage_lines() -> list[Line]:
         Line(f"{NAME}: epsilon, the search is new / that composition", warm / composed, "x", 7.0),
         Line(f"{NAME}: epsilon, the final training is new / that composition", tilted / composed, "x", 2.0),
         Line(f'{NAME}: plan with split="auto"', split, "s", 5.0),
-        Line(f'{NAME}: plan with split="auto" / that composition', split / composed, "x", 30.0),
+        Line(f'{NAME}: plan with split="auto" / that composition', split / composed, "x", 60.0),
         Line(f"{NAME}: advice, four plans / that composition", advice / composed, "x", 30.0),
     ]
 

@@ -130,12 +130,41 @@ def test_visible_search_needs_defaults():
     assert mean["visible_scaling"] < mean["one_shot"] - 1.0
 
 
+def test_paid_validation_and_epsilon_3():
+    groups = [(validation, epsilon) for validation in VALIDATIONS for epsilon in EPSILONS if (validation, epsilon) != ("public", 1.0)]
+    found = {group: averages(SINGLES, *group) for group in groups}
+    mean = {group: {regime: 100.0 * one.mean(regime).mean() for regime in one.values} for group, one in found.items()}
+
+    def said(regime, other, chosen=groups):
+        distances = [mean[group][regime] - mean[group][other] for group in chosen]
+        return f"{min(distances):.1f} to {max(distances):.1f} points"
+
+    late = [group for group in groups if group[1] == 3.0]
+    assert f"w = 0.9 are {said('two_stages_90', 'one_shot')} ahead of one shot" in PAGE
+    assert f"and {said('best_default', 'two_stages_90')} behind the luckiest default" in PAGE
+    assert f"With w = 0, they are {said('two_stages_0', 'one_shot')} ahead of one shot" in PAGE
+    assert f"TPE by {said('one_shot', 'visible_tpe', late)}, the scaling rule by {said('one_shot', 'visible_scaling', late)}." in PAGE
+    assert "The averages of w = 0.5, 0.9 and 1 are within 0.2 points of each other." in PAGE
+    for group in late:
+        values = [mean[group][regime] for regime in SECRET[1:]]
+        assert max(values) - min(values) < 0.2
+
+
 def test_where_no_defaults_fall_behind():
     settings = [setting.name for setting in SETTINGS]
     behind = {name for name in settings if column("over_one_shot_mean", "two_stages_0", [name])[0] < 0.0}
     assert f"With w = 0, two stages are behind one shot in {len(behind)} of {len(settings)} settings" in PAGE
     assert behind == {"mnist-2000", "adult-6000", "adult-26000"}
     assert "behind one shot on MNIST with 2000 images and on Adult with 6000 and 26,000 records (epsilon 1, public validation)" in PAGE
+
+
+def test_where_defaults_alone_fall_behind():
+    settings = ("mnist-20000", "mnist-48000")
+    rows = [row for row in ROWS if row["setting"] in settings and (row["epsilon"], row["regime"]) == ("3", "two_stages_100")]
+    assert len(rows) == len(settings) * len(VALIDATIONS)
+    assert all(float(row["over_one_shot_high"]) < 0.0 for row in rows)
+    behind = [-100.0 * float(row["over_one_shot_mean"]) for row in rows]
+    assert f"by {min(behind):.1f} to {max(behind):.1f} points. There the search space" in PAGE
 
 
 def test_references_of_adult_are_close():
