@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _INSIDE = 24  # quadrature nodes in each candidate's share of [0, 1], for scores without noise
 _DENSER = 4  # power that concentrates the nodes near the better end, where heavy-tailed laws of K have their weight
-_NORMAL = 81  # quadrature nodes of the normal noise
+_NORMAL = 121  # quadrature nodes of the normal noise
 
 
 def winning_chances(scores: Floats, noise: float, count: Count, weights: Floats | None = None) -> Floats:

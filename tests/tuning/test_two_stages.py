@@ -428,7 +428,10 @@ BAD = {
     "weight": ({"defaults": [{"clip": 0.5}], "weight": 2}, "`weight` of the defaults must be a probability in [0, 1]"),
     "default": ({"defaults": [{"clip": 0.7}]}, "`clip` of default 1 must be one of"),
     "transfer without final": ({"final": None, "transfer": "noise"}, "`transfer` is the rule of a final training and needs `final`"),
-    "split without final": ({"final": None, "final_noise": 1.07}, "`final_noise` needs an open number in both stages"),
+    "split without final": (
+        {"final": None, "final_noise": 1.07},
+        "`final_noise` divides the budget between two stages, got no final training: pass `final` too",
+    ),
     "transfer": ({"transfer": "halve"}, "`transfer` must be 'same', 'noise' or a function of the candidate, got 'halve'"),
     "subsample": ({"subsample": 0}, "`subsample` must be a probability in (0, 1] such as 1/10, got 0"),
     "subsample of nothing": ({"subsample": "1/2", "data": None}, "`data` is required for a subsampled search, got none"),

@@ -9,7 +9,6 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from privselect._util.validation import format_value
 from privselect.errors import ParameterError, PrivselectError
 from privselect.tuning.isolation import suppress_output
 from privselect.tuning.ledger import SEARCH
@@ -99,6 +98,6 @@ def run_synthetic_trial(run: TuningRun, synthetic: Callable[[], Any]) -> None:
         raise ParameterError(f"the trial on synthetic data failed before any private data was accessed: {error}") from error
     except BaseException as error:
         raise ParameterError(
-            f"the trial on synthetic data failed with {type(error).__name__} before any private data was accessed: "
-            f"{format_value(str(error))}"
+            f"the trial on synthetic data failed with {type(error).__name__} before any private data was accessed; "
+            "`privselect tune --dry-run` shows more"
         ) from error

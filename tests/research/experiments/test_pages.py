@@ -111,7 +111,7 @@ def folder(tmp_path):
 def test_every_page_is_filled_from_the_stored_tables(folder):
     main([str(folder)])
     made = tables(folder)
-    assert len(made) == 12
+    assert len(made) == 13
     text = (folder / PAGES[0]).read_text(encoding="utf-8")
     assert text == f"Rényi\n<!-- headline-noise -->\n{made['headline-noise']}\n<!-- end headline-noise -->\nthe end\n"
     assert made["accuracy-gains"] in (folder / PAGES[2]).read_text(encoding="utf-8")

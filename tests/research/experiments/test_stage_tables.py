@@ -7,7 +7,15 @@ from scipy.stats import norm
 from research.csv_io import as_csv
 from research.experiments import stage_summary
 from research.experiments.stage_summary import LABELS, Averages, averages, better_of, findings, main, share_closed
-from research.experiments.stage_tables import ahead_table, averages_table, findings_table, options_table, stage_accuracy_table, stage_tables
+from research.experiments.stage_tables import (
+    ahead_table,
+    averages_table,
+    findings_table,
+    options_table,
+    short_table,
+    stage_accuracy_table,
+    stage_tables,
+)
 
 MEANS = {
     "one_shot": (0.70, 0.60),
@@ -160,9 +168,16 @@ def test_accuracies_options_and_counts_as_tables():
     assert "visible, TPE" not in counts
 
 
+def test_the_short_table_has_the_averages_of_public_validation_to_one_digit():
+    lines = short_table(single_rows()).splitlines()
+    assert lines[0] == "| way to tune | epsilon 1 | epsilon 3 |"
+    assert "| one shot | 66.0 | - |" in lines  # the mean of 0.70 and 0.60, and of three repetitions 0.00 to 0.02 above
+    assert "| **two stages, w = 0.9** | 79.5 | - |" in lines
+
+
 def test_every_table_has_a_mark():
     made = stage_tables(result_rows(), single_rows())
-    assert set(made) == {f"two-stages-{name}" for name in ("findings", "averages", "public", "paid", "ahead", "options")}
+    assert set(made) == {f"two-stages-{name}" for name in ("findings", "averages", "short", "public", "paid", "ahead", "options")}
 
 
 def test_the_command_prints_the_averages_and_findings(tmp_path, capsys):
