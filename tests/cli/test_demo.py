@@ -40,7 +40,8 @@ def test_the_demonstration_releases_a_model_that_verifies_and_can_be_shown_again
     made = parse_time(certificate.issued_at).timestamp()
     assert {place.stat().st_mtime for place in (tmp_path / "demo", *(tmp_path / "demo").iterdir())} == {made}
     assert certificate.run.runs == 1
-    assert certificate.bounds.renyi > certificate.bounds.paper > 1.3 * certificate.total.upper
+    # Both stages together; the final training alone costs most of the budget by every bound.
+    assert certificate.bounds.renyi > certificate.bounds.paper > 1.15 * certificate.total.upper
     assert run("verify", "demo/certificate.json", "--plan", "demo.toml") == 0
 
     assert run("demo") == 0

@@ -119,10 +119,16 @@ def test_a_rare_part_of_a_mixture_keeps_its_leak(weight, loss, epsilon):
 @pytest.mark.slow
 @pytest.mark.parametrize("base", ["approximate(epsilon=0, delta=0.3)", "points((0.1, 0.3), (1, 0.05))"])
 def test_a_selection_over_an_outright_leak_is_a_mechanism_like_any_other(base):
-    """At deltas below the mass of infinite loss, no epsilon suffices and there is no order to search for."""
-    (bracket,) = ps.parse(f"selection({base}, finite({{0: 1, 2: 1}}))").brackets
+    """Below the mass of infinite loss no epsilon suffices; its score orders are searched above that mass, and leak no more than it does."""
+    chosen = ps.parse(f"selection({base}, finite({{0: 1, 2: 1}}))")
+    (bracket,) = chosen.brackets
     assert bracket.upper.p_only > 0.04
-    assert bracket.lowers == ()
+    for epsilon in (-1.0, 0.0, 0.5, 1.0, 3.0):
+        most = min(bracket.upper.hockey_stick(epsilon), chosen.delta_at(epsilon).upper)
+        assert all(0.0 <= pair.hockey_stick(epsilon) <= most for pair in bracket.lowers)
+    composed = ps.Composed((chosen, ps.Gaussian(sigma=5))).delta_at(0.5)
+    assert composed.lower <= composed.upper < 1.05 * chosen.delta_at(0.5).upper
+    assert composed.upper >= chosen.delta_at(0.5).lower
 
 
 def test_an_epsilon_of_zero_is_exact():
