@@ -29,7 +29,7 @@ def made_problem(_):
     return Problem(part(80), part(30), part(60), 3)
 
 
-def made_bank(right, sizes=(50.0, 20.0, 100.0), noise=(0.9282998, 1.771926, 5.2), defaults=0.5, trivial=0.1):
+def made_bank(right, sizes=(50.0, 20.0, 100.0), noise=(0.9282996, 1.771926, 5.2), defaults=0.5, trivial=0.1):
     """A bank by hand; ``defaults`` may be one number for all."""
     return Bank(np.array(noise), np.array(right, dtype=np.float64), np.array(sizes), np.broadcast_to(defaults, (2, 2, 3)), trivial)
 

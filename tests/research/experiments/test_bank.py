@@ -80,7 +80,7 @@ def test_a_candidate_has_the_same_draws_at_every_noise_and_no_other_has_them(tol
 def test_defaults_are_trained_with_the_untuned_noise_without_the_held_out_records_and_with_them(told):
     defaults = [call for call in told if call[4] == ("test",)]
     candidates = [tuple(one.items()) for one in DEFAULTS]
-    wanted = [(one, noise, part) for noise in (1.771926, 0.9282998) for part in ("train", "all") for one in candidates]
+    wanted = [(one, noise, part) for noise in (1.771926, 0.9282996) for part in ("train", "all") for one in candidates]
     assert [(call[0], call[1], call[3]) for call in defaults] == wanted
 
 

@@ -13,7 +13,7 @@ from research.experiments.settings import EPSILONS
 from research.experiments.winner import winning_chances
 
 FALSE_ALARM = 1e-6  # of each statistical test below
-LEVELS = (0.9282998, 1.771926, 5.2)
+LEVELS = (0.9282996, 1.771926, 5.2)
 
 
 def option(regime="exact", count=None, noise=1.0, score_noise=1.0, epsilon=1.0):
