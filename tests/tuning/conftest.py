@@ -1,6 +1,8 @@
-"""Certificates without their price in time, for tests that are about something else."""
+"""Certificates without their price in time, for tests that are about something else, and a run of two stages."""
 
+import numpy as np
 import pytest
+from two_stage_runs import DATA, FINAL, SEARCH, SPACE, objective
 
 import privselect as ps
 from privselect.certificates.model import PlanTerms
@@ -24,3 +26,26 @@ def quick(monkeypatch, template):
         return certificate.model_copy(update={"hash": certificate.digest()})
 
     monkeypatch.setattr(module, "certify", certify)
+
+
+@pytest.fixture
+def tuned(quick, tmp_path):  # noqa: ARG001 - certificates at once
+    """A run of two stages; what is given takes the place of what is usual."""
+
+    def run(trial=objective, space=SPACE, **given):
+        usual = {
+            "data": DATA,
+            "mechanism": SEARCH,
+            "count": ps.Poisson(mean=5),
+            "final": FINAL,
+            "score": "public",
+            "delta": 1e-6,
+            "export": "arrays",
+            "fallback": {"weights": np.zeros(3)},
+            "executor": "serial",
+            "ledger": tmp_path / "ledgers",
+            "insecure_seed": 3,
+        }
+        return ps.tune(trial, space, **{**usual, **given})
+
+    return run

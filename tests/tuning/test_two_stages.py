@@ -4,48 +4,19 @@ import functools
 import json
 import re
 import resource
-from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
-from two_stage_runs import DATA, FINAL, SEARCH, SPACE, SYNTHETIC, TEST, Recorded, held_out, objective, right, train
+from two_stage_runs import DATA, FINAL, SEARCH, SPACE, SYNTHETIC, TEST, Recorded, held_out, objective, right, train, tree_of
 
 import privselect as ps
-from privselect.errors import AbortedError, LedgerError, ParameterError, PrivselectError
+from privselect.errors import AbortedError, ParameterError
 from privselect.tuning.executors.processes import Processes
-from privselect.tuning.ledger import Ledger
 from privselect.tuning.randomness import Randomness, Stream, derive_key
 from privselect.tuning.space import DefineByRunSpace
 from privselect.tuning.tuning_run import seeded_secret
 
 NOISE_FACTOR = (3.0 * 5**0.5 / 0.1) / (2.0 * 20**0.5 / 0.2)
-
-
-@pytest.fixture
-def tuned(quick, tmp_path):  # noqa: ARG001 - certificates at once
-    """A run of two stages; what is given takes the place of what is usual."""
-
-    def run(trial=objective, space=SPACE, **given):
-        usual = {
-            "data": DATA,
-            "mechanism": SEARCH,
-            "count": ps.Poisson(mean=5),
-            "final": FINAL,
-            "score": "public",
-            "delta": 1e-6,
-            "export": "arrays",
-            "fallback": {"weights": np.zeros(3)},
-            "executor": "serial",
-            "ledger": tmp_path / "ledgers",
-            "insecure_seed": 3,
-        }
-        return ps.tune(trial, space, **{**usual, **given})
-
-    return run
-
-
-def tree_of(folder):
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 def same_arrays(one, other):
@@ -237,142 +208,6 @@ def test_an_objective_may_say_that_its_mechanism_is_a_claim(tuned):
     assert not any("is told which mechanism" in note for note in release.certificate.run.notes)
 
 
-# -- failures: the fallback, and which it was stays secret --------------------------------------------------------------------
-
-
-def failing(stage):
-    def trial(candidate, data, randomness, mechanism, stage):
-        calls.append(stage)
-        if stage in failures:
-            raise ValueError("always")
-        return objective(candidate, data, randomness, mechanism)
-
-    failures, calls = stage, []
-    trial.calls = calls
-    return trial
-
-
-def test_no_trial_all_failed_and_a_failed_training_release_the_same_to_the_byte(tuned, tmp_path, monkeypatch):
-    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
-    none, three = 8, 1  # by these seeds K is 0 and 3 under poisson(mean=1)
-    trees = []
-    for number, (seed, stages) in enumerate([(none, ()), (three, ("search",)), (three, ("final",))]):
-        trial = failing(stages)
-        release = tuned(trial, count=ps.Poisson(mean=1), insecure_seed=seed, out=tmp_path / "out", ledger=tmp_path / f"ledgers {number}")
-        assert release.is_fallback
-        assert (release.candidate, release.score, release.trained_with) == (None, None, None)
-        assert np.array_equal(release.artifact["weights"], np.zeros(3))
-        assert trial.calls.count("final") == 1  # a training runs in any case
-        assert trial.calls.count("search") == (0 if seed == none else 3)
-        trees.append(tree_of(tmp_path / "out"))
-        (tmp_path / "out").rename(tmp_path / f"out {number}")
-    assert trees[0] == trees[1] == trees[2]
-    assert {len(list((tmp_path / f"ledgers {number}").iterdir())) for number in range(3)} == {1}
-
-
-def test_a_time_limit_of_the_training_is_its_own(tuned):
-    def slow(candidate, data, randomness, mechanism, stage):
-        while stage == "final":
-            pass
-        return objective(candidate, data, randomness, mechanism)
-
-    assert tuned(slow, timeout=30.0, final_timeout=0.05).is_fallback
-    with pytest.raises(ParameterError, match="`final_timeout` needs a final training"):
-        tuned(final=None, final_timeout=5.0, mechanism=SEARCH, ledger=None)
-
-
-def test_the_largest_number_of_trials_is_run_and_then_the_training(tuned):
-    trial = Recorded()
-    release = tuned(trial, count=ps.Poisson(mean=3, cap=9), constant_work=True)
-    assert [call[0] for call in trial.calls] == ["search"] * 9 + ["final"]
-    assert release.trained_with == release.candidate
-
-
-def test_a_time_of_release_leaves_room_for_both_stages(tuned, tmp_path):
-    given = {"count": ps.Poisson(mean=2, cap=4), "timeout": 100.0, "release_at": datetime.now(UTC) + timedelta(seconds=500)}
-    with pytest.raises(ParameterError, match="`release_at` needs a `final_timeout`"):
-        tuned(**given)
-    said = r"must be at least 825 seconds from now, the most that 4 trials and the final training can take"
-    with pytest.raises(ParameterError, match=said):
-        tuned(final_timeout=300.0, **given)
-    assert not list((tmp_path / "ledgers").iterdir())
-
-
-def test_a_deadline_covers_both_stages(tuned, tmp_path):
-    def slow(candidate, data, randomness, mechanism, stage):
-        if stage == "final":
-            raise KeyboardInterrupt
-        return objective(candidate, data, randomness, mechanism)
-
-    with pytest.raises(KeyboardInterrupt):
-        tuned(slow, out=tmp_path / "out", deadline=1000.0)
-    with pytest.raises(AbortedError, match="missed its deadline"):
-        tuned(slow, out=tmp_path / "out", deadline=1e-6)
-    assert not (tmp_path / "out").exists()
-
-
-# -- interrupted and resumed --------------------------------------------------------------------------------------------------
-
-
-class Interrupted:
-    """Ctrl-C in the n-th trial of a stage, once."""
-
-    def __init__(self, stage, number=1):
-        self.stage, self.left, self.calls = stage, number, []
-
-    def __call__(self, candidate, data, randomness, mechanism, stage):
-        self.left -= stage == self.stage
-        if self.left == 0 and stage == self.stage:
-            raise KeyboardInterrupt
-        self.calls.append((stage, randomness.integer(128)))
-        return objective(candidate, data, randomness, mechanism)
-
-
-@pytest.mark.parametrize(("stage", "number"), [("search", 3), ("final", 1)])
-def test_an_interrupted_run_releases_nothing_and_then_what_it_would_have(tuned, tmp_path, monkeypatch, stage, number):
-    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
-    whole, trial = Interrupted("none"), Interrupted(stage, number)
-    tuned(whole, out=tmp_path / "out", ledger=tmp_path / "others")
-    expected = tree_of(tmp_path / "out")
-    (tmp_path / "out").rename(tmp_path / "whole")
-    with pytest.raises(KeyboardInterrupt):
-        tuned(trial, out=tmp_path / "out")
-    assert not (tmp_path / "out").exists()
-    tuned(trial, out=tmp_path / "out")
-    assert tree_of(tmp_path / "out") == expected
-    assert trial.calls == whole.calls  # each trial once
-
-
-def test_between_the_stages_the_ledger_holds_the_winner_without_its_model(tuned, tmp_path):
-    with pytest.raises(KeyboardInterrupt):
-        tuned(Interrupted("final"))
-    (path,) = (tmp_path / "ledgers").iterdir()
-    ledger = Ledger.open(path)
-    assert ledger.best("search").artifact == b""
-    assert ledger.best("final") is None
-    ledger.close()
-
-
-@pytest.mark.parametrize("change", [{"final": ps.DPSGD(2.0, 0.2, 21)}, {"transfer": "noise"}, {"subsample": "1/2"}])
-def test_another_second_stage_is_another_plan(tuned, tmp_path, change):
-    with pytest.raises(KeyboardInterrupt):
-        tuned(Interrupted("final"), out=tmp_path / "out")
-    with pytest.raises(LedgerError, match="an unfinished run of another plan"):
-        tuned(Interrupted("none"), out=tmp_path / "out", **change)
-
-
-def halved(candidate):
-    return {**candidate, "learning_rate": max(candidate["learning_rate"] / 2, 0.1)}
-
-
-def test_a_changed_transfer_is_found_on_resume(tuned, monkeypatch):
-    with pytest.raises(KeyboardInterrupt):
-        tuned(Interrupted("final"), transfer=halved)
-    monkeypatch.setattr(halved, "__code__", (lambda candidate: {**candidate, "learning_rate": 0.2}).__code__)
-    with pytest.raises(LedgerError, match="the data or the objective has changed"):
-        tuned(Interrupted("none"), transfer=halved)
-
-
 # -- candidates that the objective draws itself -------------------------------------------------------------------------------
 
 
@@ -413,56 +248,7 @@ def test_a_transfer_that_fails_on_the_winner_ends_the_run_without_a_word_of_it(t
     assert re.fullmatch(r"the transfer rule '[\w.:<>]*broken' does not apply to a candidate; nothing is released", str(caught.value))
 
 
-# -- bad input ----------------------------------------------------------------------------------------------------------------
-
-
-OPEN = "dpsgd(noise_multiplier=?, sampling_probability=0.1, steps=5)"
-REPLACE = "gaussian(sigma=4, neighbours=replace_one)"
-BAD = {
-    "both open": ({"mechanism": OPEN, "final": OPEN, "epsilon": 1.0}, "search and final training are both open: pass final_noise=1.07"),
-    "a rule too many": ({"mechanism": OPEN, "epsilon": 1.0, "split": "auto"}, "`split` needs an open number in both stages"),
-    "open without a budget": ({"mechanism": OPEN}, "`epsilon` is required to solve for a number that is left open as ?, got none"),
-    "final above the budget": ({"mechanism": OPEN, "epsilon": 0.1}, "`final` must cost less than the budget, epsilon 0.1"),
-    "relations": ({"final": REPLACE}, "must be stated for the same neighbouring relation"),
-    "final of no kind": ({"final": 3}, "`final` must be a mechanism such as gaussian(sigma=4), got 3"),
-    "weight": ({"defaults": [{"clip": 0.5}], "weight": 2}, "`weight` of the defaults must be a probability in [0, 1]"),
-    "default": ({"defaults": [{"clip": 0.7}]}, "`clip` of default 1 must be one of"),
-    "transfer without final": ({"final": None, "transfer": "noise"}, "`transfer` is the rule of a final training and needs `final`"),
-    "split without final": (
-        {"final": None, "final_noise": 1.07},
-        "`final_noise` divides the budget between two stages, got no final training: pass `final` too",
-    ),
-    "transfer": ({"transfer": "halve"}, "`transfer` must be 'same', 'noise' or a function of the candidate, got 'halve'"),
-    "subsample": ({"subsample": 0}, "`subsample` must be a probability in (0, 1] such as 1/10, got 0"),
-    "subsample of nothing": ({"subsample": "1/2", "data": None}, "`data` is required for a subsampled search, got none"),
-}
-
-
-@pytest.mark.parametrize(("given", "said"), BAD.values(), ids=BAD)
-def test_bad_input_is_one_sentence_and_nothing_is_spent(tuned, tmp_path, given, said):
-    with pytest.raises(PrivselectError) as caught:
-        tuned(**given)
-    assert said in str(caught.value)
-    assert "\n" not in str(caught.value)
-    assert not list(tmp_path.rglob("*.sqlite"))
-
-
-def test_a_cost_above_the_budget_is_refused_before_anything_is_drawn(tmp_path):
-    with pytest.raises(ParameterError, match="`epsilon` must be at least"):
-        ps.tune(
-            objective,
-            SPACE,
-            data=DATA,
-            mechanism=SEARCH,
-            final=FINAL,
-            count="geometric(mean=5)",
-            score="public",
-            delta=1e-6,
-            epsilon=0.8,
-            executor="serial",
-            ledger=tmp_path,
-        )
-    assert not list(tmp_path.iterdir())
+# -- progress and memory ---------------------------------------------------------------------------------------------------
 
 
 def test_the_curator_sees_the_stages_and_the_planned_work(tuned, capsys):

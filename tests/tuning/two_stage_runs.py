@@ -55,3 +55,7 @@ class Recorded:
 
     def of(self, stage):
         return [call for call in self.calls if call[0] == stage]
+
+
+def tree_of(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
